@@ -235,16 +235,29 @@ func (n Named) runs(d Deployment) bool { return strings.HasPrefix(d.Commit, n.Co
 // version is the release without what stands before it, as in "shop@1.2".
 func (n Named) version() string { return n.Release[strings.LastIndexByte(n.Release, '@')+1:] }
 
-// released reports whether the release that is named is the one deployed.
+// released reports whether the release that is named is the one deployed: its tag, with or
+// without the v before a number, or its commit, also as what stands behind a version.
 func (n Named) released(d Deployment) bool {
 	v := n.version()
-	return v != "" && (v == d.Ref || len(v) >= 7 && strings.HasPrefix(d.Commit, v))
+	plain, build, _ := strings.Cut(v, "+")
+	ofCommit := func(s string) bool { return len(s) >= 7 && strings.HasPrefix(d.Commit, strings.ToLower(s)) }
+	ref := tag(d.Ref)
+	return v != "" && (tag(v) == ref || plain != "" && tag(plain) == ref || ofCommit(v) || ofCommit(build))
+}
+
+// tag is a version or a ref without what people leave out.
+func tag(s string) string {
+	s = strings.TrimPrefix(s, "refs/tags/")
+	if len(s) > 1 && (s[0] == 'v' || s[0] == 'V') && s[1] >= '0' && s[1] <= '9' {
+		return s[1:]
+	}
+	return s
 }
 
 // commit reports whether the release is a commit's SHA, or how one begins. Digits alone
 // may be a date.
 func (n Named) commit() bool {
-	v := n.version()
+	v := strings.ToLower(n.version())
 	return len(v) >= 7 && strings.Trim(v, "0123456789abcdef") == "" && (len(v) >= 40 || strings.ContainsAny(v, "abcdef"))
 }
 

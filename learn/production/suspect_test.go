@@ -217,6 +217,8 @@ func TestSourceNamesSomethingElse(t *testing.T) {
 		{"the one before", func(o *Observation) { o.Deployment = 1 }, 1, true, ""},
 		{"the release of the one before", func(o *Observation) { o.Release = sha(1) }, 2, false, "the source says that 1111111111 runs"},
 		{"the tag of the one before", func(o *Observation) { o.Release = "v1" }, 2, false, "the source says that v1 runs"},
+		{"the number of the tag of the one before", func(o *Observation) { o.Release = "shop@1" }, 2, false, "the source says that 1 runs"},
+		{"the commit of the one before behind a version", func(o *Observation) { o.Release = "1.2.4+" + sha(1)[:7] }, 2, false, "the source says that 1.2.4+1111 runs"},
 		{"the commit of the one before", func(o *Observation) { o.Commit = sha(1) }, 2, false, "the source says that 1111111111 runs"},
 		{"an unknown commit", func(o *Observation) { o.Commit = sha(7) }, 2, false, "the source says that 7777777777 runs"},
 		{"an unknown commit as related", func(o *Observation) { o.Error = &Error{Related: sha(7)} }, 2, false, "the source holds commit 7777777777 for the cause"},
@@ -242,6 +244,22 @@ func TestSourceNamesSomethingElse(t *testing.T) {
 				t.Errorf("%s, later %t: certain says %q", tt.name, later, why)
 			}
 		}
+	}
+}
+
+// A release names a deployment by its tag or its commit, as people write them.
+func TestReleased(t *testing.T) {
+	d := Deployment{Commit: "abcdef0" + strings.Repeat("1", 33), Ref: "v1.2.3"}
+	for release, want := range map[string]bool{
+		"v1.2.3": true, "1.2.3": true, "shop@1.2.3": true, "V1.2.3": true, "1.2.3+build.7": true, "ABCDEF01": true, "2.0.0+abcdef01": true, "abcdef0": true,
+		"1.2.4": false, "abcdef": false, "1.2.4+abcdef": false, "": false, "v": false, "+": false, "shop@": false,
+	} {
+		if got := (Named{Release: release}).released(d); got != want {
+			t.Errorf("%q: %t", release, got)
+		}
+	}
+	if (Named{Release: "vega"}).released(Deployment{Ref: "ega"}) {
+		t.Error("a v that belongs to a word")
 	}
 }
 

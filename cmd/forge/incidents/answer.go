@@ -23,7 +23,7 @@ const maxMute = 7 * 24 * time.Hour
 func Dismiss(ctx context.Context, db *store.DB, id int64, by, why string, now time.Time) error {
 	return answer(ctx, db, id, now, func(d *production.Tracker, i *production.Incident) error {
 		if i.State == production.StateDismissed || !i.State.Active() && !i.Taught {
-			return &refusal{fmt.Sprintf("incident %d is %s already", id, i.State)}
+			return &refusal{fmt.Sprintf("Incident %d is %s already.", id, i.State)}
 		}
 		d.Record(i, production.EventDismissed, production.EventData{By: by, Why: text.Clip(text.OneLine(why), 500)})
 		return nil
@@ -64,7 +64,11 @@ func (s *Service) Answer(ctx context.Context, w work.Word) (string, error) {
 		return fmt.Sprintf("Say why incident %d is nothing: `%s`.", id, command.Write(s.Slug, fmt.Sprintf("incident %d dismiss WHY", id))), nil
 	case choice == "dismiss":
 		err = Dismiss(ctx, s.DB, id, w.Actor.Login, words, s.Now())
-		return s.said(err, "Incident %d was dismissed. For a day the same opens no other, unless it gets worse.", id)
+		return s.said(err, "Incident %d was dismissed. For a day the same opens no other, unless it gets worse or something is deployed there.", id)
+	case choice == "mute" && words == "":
+		return fmt.Sprintf("Say for how long: `%s`.", command.Write(s.Slug, fmt.Sprintf("incident %d mute 2h", id))), nil
+	case choice == "":
+		return fmt.Sprintf("Say what you choose about incident %d: issue, run, revert, rollback, dismiss or mute.", id), nil
 	case choice == "mute":
 		d, wrong := time.ParseDuration(words)
 		if wrong != nil || d <= 0 || d > maxMute {

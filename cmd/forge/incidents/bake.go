@@ -148,7 +148,7 @@ func (s *Service) measures(repo, environment string) bool {
 
 func (s *Service) measuresOf(repo, environment string) (checks []settings.HealthCheck, queries []settings.Query) {
 	here := func(r, e string) bool {
-		return r == repo && strings.EqualFold(cmp.Or(e, "production"), environment)
+		return strings.EqualFold(r, repo) && strings.EqualFold(cmp.Or(e, "production"), environment)
 	}
 	for _, c := range s.Checks {
 		if here(c.Repo, c.Environment) {

@@ -53,29 +53,32 @@ func Repository(name string, yaml []byte, base config.Config) (config.Config, er
 
 // wrongShip says what does not go together about shipping.
 func wrongShip(s config.Ship) (out []string) {
+	has := func(list []string, e string) bool { // GitHub makes no difference between letter cases
+		return slices.ContainsFunc(list, func(o string) bool { return strings.EqualFold(o, e) })
+	}
 	for i, e := range s.Environments {
-		if slices.Contains(s.Environments[:i], e) {
+		if has(s.Environments[:i], e) {
 			out = append(out, fmt.Sprintf("ship.environments[%d] is %q, which is there already: remove one", i, e))
 		}
 	}
 	for i, e := range s.Ask {
-		if !slices.Contains(s.Environments, e) {
+		if !has(s.Environments, e) {
 			out = append(out, fmt.Sprintf("ship.ask[%d] is %q, which is not among ship.environments: add it there, or remove it here", i, e))
 		}
 	}
 	baked := map[string]int{}
 	for i, b := range s.Bake {
 		e := b[:max(0, strings.LastIndexByte(b, '='))]
-		first, twice := baked[e]
+		first, twice := baked[strings.ToLower(e)]
 		switch {
 		case e == "":
 		case twice:
 			out = append(out, fmt.Sprintf("ship.bake[%d] is for %q, as ship.bake[%d] is: remove one", i, e, first))
-		case !slices.Contains(s.Environments, e):
+		case !has(s.Environments, e):
 			out = append(out, fmt.Sprintf("ship.bake[%d] is for %q, which is not among ship.environments: add it there, or remove it here", i, e))
 		}
 		if !twice {
-			baked[e] = i
+			baked[strings.ToLower(e)] = i
 		}
 	}
 	if s.Via == "watch" && len(s.Ask) > 0 {

@@ -136,6 +136,7 @@ func TestRepositoryErrors(t *testing.T) {
 			"ship.ask needs ship.via: deployments"}},
 		{"shipping's watches", "ship: {environments: [a], bake: [a=5, b=5, a, a=2000]}\n", []string{
 			`ship.bake[2] is "a"; write ENVIRONMENT=MINUTES`, `ship.bake[3] is "a=2000"; write`}},
+		{"shipping in two letter cases", "ship: {environments: [Prod, prod]}\n", []string{`ship.environments[1] is "prod", which is there already`}},
 		{"shipping's watch of what is not there", "ship: {environments: [a], bake: [a=5, b=5]}\n", []string{`ship.bake[1] is for "b", which is not among ship.environments`}},
 		{"shipping watches an environment twice", "ship: {environments: [a, b], bake: [a=5, b=5, a=60]}\n", []string{`ship.bake[2] is for "a", as ship.bake[0] is: remove one`}},
 		{"shipping misspelt", "ship:\n  via: deploy\n  merge: fast\n  environment: [a]\n  bake_minutes: 2000\n", []string{

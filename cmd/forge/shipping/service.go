@@ -701,12 +701,12 @@ func (v *Service) rolling(ctx context.Context, s *Ship, run *pipeline.Run, now t
 	case now.Sub(since) < s.Settings.Timeout():
 		return false, nil
 	}
-	why := fmt.Sprintf("Nothing listens to deployments of %s: nothing has said for %s how deployment %d goes", env, now.Sub(since).Round(time.Minute), r.Deployment)
+	why := fmt.Sprintf("Nothing listens to deployments of %s: nothing has said for %s how deployment %d goes", env, minutes(now.Sub(since)), r.Deployment)
 	switch {
 	case d == nil && !s.deploys():
-		why = fmt.Sprintf("Nothing deploys %s to %s, for %s by now", text.ShortSHA(s.Merged), env, now.Sub(since).Round(time.Minute))
+		why = fmt.Sprintf("Nothing deploys %s to %s, for %s by now", text.ShortSHA(s.Merged), env, minutes(now.Sub(since)))
 	case d != nil && d.State != "pending":
-		why = fmt.Sprintf("Deployment %d to %s is %s, for %s by now", d.ID, env, d.State, now.Sub(since).Round(time.Minute))
+		why = fmt.Sprintf("Deployment %d to %s is %s, for %s by now", d.ID, env, d.State, minutes(now.Sub(since)))
 	}
 	s.ask(Question{About: env, Wait: true, Why: why}, now)
 	return true, nil

@@ -260,7 +260,7 @@ func (s *Ship) next(now time.Time, why string) {
 	case !s.deploys():
 		s.begin(now, "")
 		s.to(Rolling, now, "", "the repository deploys to %s", env)
-	case why != "" || s.Foreign || slices.Contains(s.Settings.Ask, env):
+	case why != "" || s.Foreign || s.Settings.Asks(env):
 		s.ask(Question{About: env, Why: why}, now)
 	default:
 		s.begin(now, "")
@@ -345,7 +345,7 @@ func (s *Ship) choices() []command.Choice {
 	case q.Pass:
 		words, what = "pass "+q.About, fmt.Sprintf("take %s as it is; then %s", q.About, steps(s.after(s.At+1)))
 	case q.Wait:
-		words, what = "wait "+q.About, fmt.Sprintf("wait %d minutes more", int(s.Settings.Timeout().Minutes()))
+		words, what = "wait "+q.About, "wait "+minutes(s.Settings.Timeout())+" more"
 	case s.Merged != "":
 		what = steps(append([]string{s.deploysTo(s.At)}, s.after(s.At+1)...))
 	default:
@@ -392,6 +392,11 @@ func (s *Ship) method() string {
 	return s.Settings.Merge
 }
 
+// minutes is a time as people read it.
+func minutes(d time.Duration) string {
+	return text.Plural(int(d.Round(time.Minute).Minutes()), "minute", "minutes")
+}
+
 // deploysTo says how it comes to an environment.
 func (s *Ship) deploysTo(n int) string {
 	env := s.Settings.Environments[n]
@@ -408,7 +413,7 @@ func (s *Ship) deploysTo(n int) string {
 // after says what happens from an environment on, as far as nobody is asked.
 func (s *Ship) after(from int) (out []string) {
 	for n := from; n < len(s.Settings.Environments); n++ {
-		if env := s.Settings.Environments[n]; slices.Contains(s.Settings.Ask, env) {
+		if env := s.Settings.Environments[n]; s.Settings.Asks(env) {
 			return append(out, "you are asked about "+env)
 		}
 		out = append(out, s.deploysTo(n))

@@ -75,7 +75,7 @@ func TestQuestion(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, said(s))
 		}
 	}
-	s = asked(config.Ship{Environments: []string{"staging", "production"}, Ask: []string{"staging", "production"}})
+	s = asked(config.Ship{Environments: []string{"staging", "production"}, Ask: []string{"Staging", "production"}})
 	if q := said(s); !strings.Contains(q, "; then you are asked about staging\n") {
 		t.Errorf("it says more than what will happen:\n%s", q)
 	}
