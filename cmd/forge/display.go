@@ -176,7 +176,7 @@ func narrate(run *pipeline.Run, e pipeline.Event) line {
 	case pipeline.EventPhaseEntered:
 		return entered(run, d.Phase)
 	case pipeline.EventPhaseCompleted:
-		return completed(d)
+		return completed(run, d)
 	case pipeline.EventPhaseFailed:
 		return line{"fault", fmt.Sprintf("%s broke down (it counts no attempt): %s", d.Phase.Phase, text.Clip(text.FirstLine(d.Fault.Message), 100))}
 	case pipeline.EventPublishFailed:
@@ -269,7 +269,7 @@ func entered(run *pipeline.Run, p *pipeline.PhaseRef) line {
 	return line{string(p.Phase), fmt.Sprintf("iteration %d of %d: %s", p.Iteration, run.MaxIterations(), what)}
 }
 
-func completed(d pipeline.Data) line {
+func completed(run *pipeline.Run, d pipeline.Data) line {
 	l := line{label: string(d.Phase.Phase)}
 	took := text.Clock(time.Duration(d.Phase.Millis) * time.Millisecond)
 	switch {
@@ -297,6 +297,8 @@ func completed(d pipeline.Data) line {
 		l.text = "approved"
 		if n := len(d.Review.Blocking()); n > 0 {
 			l.text = fmt.Sprintf("changes requested, %d of %d findings block", n, len(d.Review.Findings))
+		} else if it := run.Current(); it != nil && it.Review != nil && len(run.Blocking(it.Review)) > 0 {
+			l.text = "changes requested, " + text.Plural(len(run.Blocking(it.Review)), "finding", "findings") + " of before not gone"
 		}
 	case d.Tests != nil && d.Tests.None != "":
 		l.text = "no tests: " + d.Tests.None

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/config"
 	"forge/pipeline/module"
+	"forge/pipeline/pipelinetest"
 	"forge/pipeline/store"
 )
 
@@ -137,5 +139,24 @@ func TestTyped(t *testing.T) {
 	}
 	if id, part, err := runOrModule("7/Auth"); id != 7 || part != "auth" || err != nil {
 		t.Errorf("7/Auth is %d, %q, %v", id, part, err)
+	}
+}
+
+// A review that leaves open what was found before approves nothing.
+func TestNarrateWhatStaysOpen(t *testing.T) {
+	p := pipelinetest.New(config.Default(), pipeline.Task{Issue: 1})
+	if err := p.Play("plan ok\nimplement a\nreview ruled error a\nimplement b\nreview ruled ok; unchanged a\n"); err != nil {
+		t.Fatal(err)
+	}
+	var run pipeline.Run
+	last := ""
+	for _, e := range p.Events {
+		run.Apply(e)
+		if e.Type == pipeline.EventPhaseCompleted && e.Data.Review != nil {
+			last = narrate(&run, e).text
+		}
+	}
+	if !strings.HasPrefix(last, "changes requested, 1 finding of before not gone") {
+		t.Errorf("of the second review it says %q", last)
 	}
 }
