@@ -15,10 +15,12 @@ func TestRoleOf(t *testing.T) {
 		testData: {"testdata/a.golden", "pkg/testdata/src/a.go", "tests/data/rows.json", "test/fixtures/sums.json", "__snapshots__/a.snap", "spec/fixtures/a.yml", "tests/data/notes.md", "x.snap", "fixtures/seed.sql"},
 		runner: {"conftest.py", "tests/conftest.py", "pytest.ini", "tox.ini", ".coveragerc", "noxfile.py", "sitecustomize.py", "jest.config.js", "jest.setup.ts", "setupTests.js", "vitest.config.mts", "vite.config.ts",
 			".mocharc.yml", ".npmrc", ".env.test", ".env.test.local", "phpunit.xml.dist", ".rspec", "run_tests.sh", "scripts/run-tests.sh", "test.sh", "babel.config.js",
-			"pytest.py", "unittest/__init__.py", "_pytest/runner.py", "json.py", "traceback.py", "node_modules/chai/index.js", "node_modules/.bin/jest", "vendor/github.com/stretchr/testify/assert/assertions.go"},
+			"pytest.py", "unittest/__init__.py", "_pytest/runner.py", "json.py", "traceback.py", "node_modules/chai/index.js", "node_modules/.bin/jest", "vendor/github.com/stretchr/testify/assert/assertions.go",
+			"lib/minitest/fast_plugin.rb", "lib/minitest.rb", "lib/rspec/expectations/handler.rb", "src/main/resources/META-INF/services/org.junit.platform.launcher.TestExecutionListener", ".cargo/config.toml"},
 		mixed: {"package.json", "web/package.json", "pyproject.toml", "setup.cfg"},
 		product: {"calc.go", "testing.go", "test/e2e.go", "spec/openapi.yaml", "specs/design.go", "fixtures/load.go", "src/json.py", "mock/README.md", "tests/README.md", "README.md", "docs/testing.md",
-			"latest.py", "contest.js", "src/attest.ts", "node_modules/left-pad/index.js", "vendor/example.com/x/x.go", "Makefile", "go.mod", "server.js", "snapshot.py", "lib/fixture.rs"},
+			"latest.py", "contest.js", "src/attest.ts", "node_modules/left-pad/index.js", "vendor/example.com/x/x.go", "Makefile", "go.mod", "server.js", "snapshot.py", "lib/fixture.rs", "lib/minitest/pretty.rb", "lib/rspec/json.rb",
+			"META-INF/services/com.example.Plugin"},
 	} {
 		for _, name := range names {
 			if got := roleOf(name); got != want {
