@@ -26,6 +26,7 @@ func (r *Run) reviewed(it *Iteration) {
 		r.Findings = sight(r.Findings, Issue{Finding: f, Phase: PhaseReview, Seen: head}, it.Number)
 	}
 	if review.Ruled {
+		r.cameBack(review.Back)
 		r.rule(&review, seen, it.Number)
 		r.settle(PhaseReview, r.isOpen)
 		it.Brief = brief(r.left(), nil)
@@ -36,6 +37,16 @@ func (r *Run) reviewed(it *Iteration) {
 	}
 	if len(r.Blocking(it.Review)) > 0 {
 		r.Counters.ReviewInARow++
+	}
+}
+
+// cameBack opens what was fixed and whose code is back as it was: the reviewer was shown it.
+func (l *Loop) cameBack(fingerprints []string) {
+	for i := range l.Findings {
+		is := &l.Findings[i]
+		if is.Phase == PhaseReview && is.State == IssueFixed && slices.Contains(fingerprints, is.Fingerprint()) {
+			is.State, is.FixedIn, is.Back = IssueOpen, "", is.Back+1
+		}
 	}
 }
 
@@ -104,7 +115,7 @@ func (r *Run) KeepSeverity(v *Review) {
 		}
 		is, ruling := &r.Findings[k], v.ruling(f.Fingerprint)
 		gone := ruling.gone(is.Seen, v.Head) && ruling.Verdict == VerdictWithdrawn && namesCode.MatchString(ruling.Why)
-		if is.State == IssueOpen && is.Finding.Severity.Blocks() && !gone {
+		if (is.State == IssueOpen || slices.Contains(v.Back, f.Fingerprint)) && is.Finding.Severity.Blocks() && !gone {
 			f.Severity = is.Finding.Severity
 		}
 	}

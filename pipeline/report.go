@@ -274,7 +274,11 @@ func (r *Run) reportFindings(b *strings.Builder, it *Iteration) (list []Finding)
 		status := cmp.Or(r.statusOf(f.Fingerprint, it.Number), ", still there")
 		fmt.Fprintf(b, "- **%s** (%s%s)%s: %s\n  - %s\n", f.Severity, f.Category, status, at(f.File, f.Line), text.Clip(text.OneLine(f.Message), 200), it.Review.keeps(f.Fingerprint))
 	}
-	if len(list) > 0 {
+	withdrawn := r.withdrawn(it)
+	for _, line := range withdrawn {
+		b.WriteString(line)
+	}
+	if len(list)+len(withdrawn) > 0 {
 		b.WriteString("\n")
 	}
 	return list

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"fmt"
 	"slices"
 
 	"forge/pipeline/text"
@@ -18,6 +19,9 @@ func (r *Run) stood(is *Issue, iteration int) IssueState {
 	seen := "" // the head at which it was listed
 	for i := max(0, is.First-1); i < min(iteration, len(r.Iterations)); i++ {
 		it := &r.Iterations[i]
+		if it.Review != nil && slices.Contains(it.Review.Back, is.Fingerprint()) {
+			state = IssueOpen
+		}
 		switch listed := it.lists(is); {
 		case listed:
 			if state = IssueOpen; is.Phase == PhaseReview && it.Review.Ruled {
@@ -70,6 +74,22 @@ func (r *Run) kept(it *Iteration) []Finding {
 		}
 	}
 	return out
+}
+
+// withdrawn says what the reviewer took back in an iteration, and why: a line for each.
+func (r *Run) withdrawn(it *Iteration) (lines []string) {
+	for i := range r.Findings {
+		is := &r.Findings[i]
+		if is.Phase != PhaseReview || it.Review == nil || !is.Finding.Severity.Blocks() || it.lists(is) || is.First >= it.Number {
+			continue
+		}
+		if x := it.Review.ruling(is.Fingerprint()); x != nil && x.Verdict == VerdictWithdrawn && x.gone("", it.Review.Head) {
+			f := is.Finding
+			lines = append(lines, fmt.Sprintf("- withdrawn: **%s** (%s)%s: %s\n  - the reviewer: %s\n", f.Severity, f.Category, at(f.File, f.Line),
+				text.Clip(text.OneLine(f.Message), 200), text.Clip(text.OneLine(x.Why), 200)))
+		}
+	}
+	return lines
 }
 
 // keeps says why a finding stays open that a review does not list.

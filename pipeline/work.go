@@ -186,6 +186,7 @@ type Review struct {
 	Suppressed  []SuppressedFinding `json:"held,omitempty"`         // findings that were not posted because of what people did before
 	Ruled       bool                `json:"ruled,omitempty"`        // the reviewer was shown what was open and ruled on it; false in older logs, where absent meant fixed
 	Rulings     []Ruling            `json:"rulings,omitempty"`      // on findings that were open before this review
+	Back        []string            `json:"back,omitempty"`         // fingerprints of what was fixed and whose code is at this head what it was
 	Points      []point.Point       `json:"points,omitempty"`       // at which the reviewer had to look, with what it said
 	Uncovered   []upstream.Ask      `json:"uncovered,omitempty"`    // what the task asks for and no criterion has, where the settings want to hear of it
 	Views       []lens.View         `json:"views,omitempty"`        // what came of the lenses that the settings name

@@ -17,6 +17,9 @@ sure yes yep yeah ack acknowledged resolved resolve addressed handled closed clo
 looking seems seem all clear cleared gone solved works working works valid invalid mistaken mistake wrong false positive problem problems
 issue issues finding findings longer more anymore fair enough point dispute disputed implementer author reviewer reviewed change changed
 changes code see above below reason reasons matter mind never nothing something everything thing things think believe convinced satisfied
+after careful consideration considered considering whole context acceptable reasonable appropriate intended intentional deliberate design designed expected
+expectation needs need needed required necessary elsewhere somewhere anywhere base codebase place places part parts other another way ways case cases case
+overall general generally practice simply actually indeed because since both such same usual normal standard harmless irrelevant unimportant minor
 ja gut erledigt behoben passt stimmt einverstanden oui bon d'accord fait regle si bueno vale listo hecho bien acuerdo sim feito certo da
 `) {
 		out[drawn(w)] = true

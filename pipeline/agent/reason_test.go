@@ -16,7 +16,8 @@ func TestWithdrawalNeedsAReason(t *testing.T) {
 		"lgtm lgtm lgtm": false, "erledigt, passt": false, "a matter of taste and style": true, "1 2 3": false, "no longer valid": false,
 		"the caller quotes it": true, "helper.sh has it now": true, "it is checked above in parse": true, "`os.Exit` ends it first": true,
 		"the map is copied": true, "Der Aufrufer setzt Anführungszeichen": true, "Вызывающий код уже проверяет": true, "呼び出し側で確認している": true, "好的": false,
-		"calc.py:2 works on integers alone": true,
+		"calc.py:2 works on integers alone": true, "After careful consideration of the whole context this is fine and acceptable.": false,
+		"It works as intended and needs no change.": false, "This is handled elsewhere in the code base.": false, "The context manager closes it": true,
 	} {
 		if got := givesReason(why); got != want {
 			t.Errorf("%q gives a reason: %v, want %v", why, got, want)

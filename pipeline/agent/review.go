@@ -88,6 +88,11 @@ func (p *phase) review(ctx context.Context) (pipeline.Review, error) {
 			return pipeline.Review{}, err
 		}
 	}
+	for _, c := range claims {
+		if c.back {
+			review.Back = append(review.Back, c.issue.Fingerprint())
+		}
+	}
 	review.Rulings = ruleCriteria(run, criteria, review.Compliance, now)
 	review.Findings = unmet(run.Plan, review.Compliance, criteria)
 	for i := range max(1, len(reading.Parts)) {

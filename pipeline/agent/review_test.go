@@ -222,3 +222,28 @@ func TestClaimsWithoutHistory(t *testing.T) {
 		t.Errorf("error %v, want the fault", err)
 	}
 }
+
+// Covers T8: a comment closes no finding about a requirement or a test either, except where
+// nobody knows what is code.
+func TestCommentClosesNoWish(t *testing.T) {
+	for _, c := range []struct {
+		category pipeline.Category
+		file     string
+		changed  bool
+	}{
+		{pipeline.CategoryRequirements, "a.py", false}, {pipeline.CategoryTests, "test_a.py", false}, {pipeline.CategoryCorrectness, "a.py", false},
+		{pipeline.CategoryStyle, "a.py", true}, {pipeline.CategoryRequirements, "a.md", true},
+	} {
+		run := newRun()
+		run.Findings = []pipeline.Issue{{State: "open", Phase: pipeline.PhaseReview, Seen: "old",
+			Finding: &pipeline.Finding{Severity: "error", Category: c.category, Message: "sums overflow", File: c.file, Line: 1, Code: "return a + b"}}}
+		j := job(run, pipeline.PhaseRef{Phase: pipeline.PhaseReview, Iteration: 2}, newWorkspace(t, map[string]string{c.file: "# a note\nreturn a + b\n"}), nil)
+		j.Since = func(context.Context, string) (string, error) {
+			return "diff --git a/" + c.file + " b/" + c.file + "\n--- a/" + c.file + "\n+++ b/" + c.file + "\n@@ -1 +1,2 @@\n+# a note\n return a + b\n", nil
+		}
+		list, _, err := newAgent(t, "tape:x", nil).phase(j, pipeline.PhaseReview).claims(t.Context())
+		if err != nil || list[0].changed() != c.changed {
+			t.Errorf("%s in %s: changed %v, want %v; %v", c.category, c.file, list[0].changed(), c.changed, err)
+		}
+	}
+}

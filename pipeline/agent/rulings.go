@@ -13,6 +13,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/agent/change"
 	"forge/pipeline/glob"
+	"forge/pipeline/source"
 	"forge/pipeline/testname"
 	"forge/pipeline/text"
 )
@@ -23,6 +24,7 @@ type claim struct {
 	issue   *pipeline.Issue
 	outcome change.Fate
 	since   bool     // whether anything at all was committed since it was last seen
+	back    bool     // it was ruled fixed, and the code at its place is what it was when it was found
 	foreign bool     // its place is not the module's to change
 	fix     bool     // whether code was changed in another file, which the reviewer's own fix of it names
 	code    bool     // whether that was code, and had an effect: what only writes about the work does not do it
@@ -53,19 +55,29 @@ func behaves(f *pipeline.Finding) bool {
 	return f.Category == pipeline.CategoryCorrectness || f.Category == pipeline.CategorySecurity || f.Category == pipeline.CategoryPerformance
 }
 
-// claims collects the open findings of earlier reviews and of people. Those of stage
-// one, that a criterion is not met, are apart: that stage rules on them.
+// aboutCode reports whether a finding at a place is about its code alone: so are unmet wishes
+// and tests that lack something, in a language that is known.
+func aboutCode(f *pipeline.Finding) bool {
+	return behaves(f) || (f.Category == pipeline.CategoryRequirements || f.Category == pipeline.CategoryTests) && source.Knows(f.File)
+}
+
+// claims collects the open findings of earlier reviews and of people, and those that were
+// fixed and whose code is back. Those of stage one, that a criterion is not met, are apart:
+// that stage rules on them.
 func (p *phase) claims(ctx context.Context) (list, criteria []*claim, err error) {
 	run := p.job.Run
 	patches := map[string]*change.Change{}
 	for i := range run.Findings {
 		is := &run.Findings[i]
-		if is.Finding == nil || is.State != pipeline.IssueOpen || is.Phase == pipeline.PhaseTest {
+		if is.Finding == nil || is.Phase == pipeline.PhaseTest || is.State != pipeline.IssueOpen && !mayBeBack(run, is) {
 			continue
 		}
 		c := &claim{id: fmt.Sprintf("F%d", len(list)+1), issue: is, said: answered(run, is.Finding)}
 		if err := p.follow(ctx, c, patches); err != nil {
 			return nil, nil, err
+		}
+		if c.back = is.State == pipeline.IssueFixed; c.back && (c.changed() || patches[lastSeen(run, is)] == nil) {
+			continue
 		}
 		if is.Finding.Criterion != "" {
 			criteria = append(criteria, c)
@@ -74,6 +86,12 @@ func (p *phase) claims(ctx context.Context) (list, criteria []*claim, err error)
 		}
 	}
 	return list, criteria, nil
+}
+
+// mayBeBack reports whether a later commit may have brought back what was fixed.
+func mayBeBack(run *pipeline.Run, is *pipeline.Issue) bool {
+	f := is.Finding
+	return is.State == pipeline.IssueFixed && is.FixedIn != run.Head && f.Severity.Blocks() && f.File != "" && f.Criterion == "" && f.Category != pipeline.CategoryHuman
 }
 
 // follow finds out what became of a finding's place since it was last seen.
@@ -111,7 +129,7 @@ func (p *phase) follow(ctx context.Context, c *claim, patches map[string]*change
 	}
 	owns := func(pattern string) bool { return glob.Match(pattern, f.File) }
 	c.foreign = run.Part != nil && !slices.ContainsFunc(run.Part.Module.Paths, owns)
-	place := change.Place{File: f.File, Line: f.Line, End: f.EndLine, Code: f.Code, CodeAlone: behaves(f), About: f.Message}
+	place := change.Place{File: f.File, Line: f.Line, End: f.EndLine, Code: f.Code, CodeAlone: aboutCode(f), About: f.Message}
 	if patch != nil {
 		c.outcome = patch.Follow(place, now)
 		named := f.Fix.Files()
@@ -228,6 +246,8 @@ func (p *phase) claimList(list []*claim) string {
 func (c *claim) history() string {
 	f := c.issue.Finding
 	switch {
+	case c.back:
+		return "   since then: IT WAS RULED FIXED, AND THE CODE AT ITS PLACE IS AGAIN WHAT IT WAS\n"
 	case f.File == "" && c.since:
 		return "   since then: commits were made; it has no place in the code\n"
 	case f.File == "":

@@ -107,6 +107,7 @@ func addReview(all *pipeline.Review, more pipeline.Review) {
 	all.Findings = united(all.Findings, more.Findings)
 	all.Rulings = strictest(*all, more)
 	all.Ruled = all.Ruled || more.Ruled
+	all.Back = slices.Compact(slices.Sorted(slices.Values(slices.Concat(all.Back, more.Back))))
 	all.Risk = max(all.Risk, more.Risk)
 	all.NeedsHuman = cmp.Or(all.NeedsHuman, more.NeedsHuman)
 	all.SendTo = cmp.Or(all.SendTo, more.SendTo)
