@@ -304,7 +304,11 @@ func (r *Run) result(it *Iteration) string {
 	last := it.Number == len(r.Iterations)
 	switch {
 	case it.Result == ResultPassed && last && r.State == StateVerified:
-		return "PASSED (" + Verified + ")"
+		but := ""
+		if it.Tests != nil && len(it.Tests.Accepted) > 0 {
+			but = ", but for " + text.Plural(len(it.Tests.Accepted), "test", "tests") + " accepted with a module"
+		}
+		return "PASSED (" + Verified + ")" + but
 	case last && r.Gate() != nil:
 		return "ESCALATION: " + r.Gate().Question
 	case it.Result == ResultInProgress:

@@ -26,6 +26,9 @@ func modulesCommand() *cobra.Command {
 			if o.Features < 1 {
 				return shell.Usage("--features takes a number from 1, got %d", o.Features)
 			}
+			if o.Parallel < 1 {
+				return shell.Usage("--parallel takes a number from 1, got %d", o.Parallel)
+			}
 			o.Workers = runtime.GOMAXPROCS(0)
 			res, err := simulate.CompareModules(cmd.Context(), o)
 			if err != nil {
