@@ -10,7 +10,7 @@ import (
 
 // book is what the oracle knows of a finding.
 type book struct {
-	state  string // open, closed, dismissed, accepted
+	state  string // open, fixed, withdrawn, dismissed, accepted
 	by     string // who dismissed it
 	blocks bool
 	seen   string // the commit that it was last listed for
@@ -213,6 +213,11 @@ func (b *books) version(path string) string { return fmt.Sprint(b.content[b.head
 
 // rule takes a review into the books.
 func (b *books) rule(v *Review) {
+	for _, f := range b.findings {
+		if b.back(f) {
+			f.state = "open"
+		}
+	}
 	listed := map[string]bool{}
 	for _, l := range v.Findings {
 		listed[l.Message] = true
@@ -223,27 +228,32 @@ func (b *books) rule(v *Review) {
 		}
 		gone, stays := b.ruled(f, v)
 		blocks := l.Severity != SeverityInfo && l.Severity != SeverityWarning // what cannot be judged is not approved
-		f.blocks = blocks || f.blocks && f.state == "open" && (!gone || stays)
+		f.blocks = blocks || f.blocks && f.state == "open" && (gone == "" || stays)
 		if f.state != "dismissed" && f.state != "accepted" || f.code != l.Code { // a person's word is for the code that they saw
 			f.state = "open"
 		}
 		f.seen, f.code = v.Head, l.Code
 	}
 	for n, f := range b.findings {
-		if gone, stays := b.ruled(f, v); f.state == "open" && !listed[n] && gone && !stays {
-			f.state = "closed"
+		if gone, stays := b.ruled(f, v); f.state == "open" && !listed[n] && gone != "" && !stays {
+			f.state = gone
 		}
 	}
 }
 
-// ruled says whether a review rules a finding gone, and whether it rules that it is
-// still there.
-func (b *books) ruled(f *book, v *Review) (gone, stays bool) {
+// back reports whether the code of what was ruled fixed is again as it was seen.
+func (b *books) back(f *book) bool {
+	return f.state == "fixed" && f.blocks && f.code != "" && !b.changed(f.file, f.seen, b.head)
+}
+
+// ruled says how a review rules a finding gone, fixed or withdrawn, and whether it rules that
+// it is still there.
+func (b *books) ruled(f *book, v *Review) (gone string, stays bool) {
 	for _, r := range v.Rulings {
 		switch {
 		case r.Finding != f.print:
 		case r.Verdict == VerdictFixed && b.changed(f.file, f.seen, v.Head), r.Verdict == VerdictWithdrawn && strings.TrimSpace(r.Why) != "":
-			gone = true
+			gone = cmp.Or(gone, string(r.Verdict))
 		default:
 			stays = true
 		}

@@ -55,6 +55,9 @@ func (w *team) commit(on string, percent int) (sha string, changed []string) {
 	for _, path := range append([]string{"alpha.go", "bravo.go", "charlie.go"}, binaries...) {
 		if w.chance(percent) {
 			w.content[sha][path] = w.commits
+			if w.chance(25) { // as it was once
+				w.content[sha][path] = w.content[fmt.Sprintf("c%d", 1+w.rng.IntN(w.commits))][path]
+			}
 			changed = append(changed, path)
 		}
 	}
@@ -141,6 +144,11 @@ func (w *team) review(ref *PhaseRef) {
 	for _, n := range names {
 		if w.chance(12) {
 			v.Findings = append(v.Findings, w.finding(n, pick(w, []Severity{SeverityError, SeverityCritical, SeverityWarning, SeverityInfo, "odd"})))
+		}
+	}
+	for _, is := range run.Findings {
+		if f := is.Finding; is.State == IssueFixed && f.Severity.Blocks() && f.Category != CategoryHuman && is.FixedIn != run.Head && !w.changed(f.File, is.Seen, run.Head) {
+			v.Back = append(v.Back, is.Fingerprint())
 		}
 	}
 	for _, path := range binaries {
@@ -260,7 +268,7 @@ func (w *team) say(command string) {
 }
 
 // Covers T8: whatever the team does and people say, at any moment, verified means
-// that every blocking finding is shown to be gone or dismissed by a person, that
+// that every blocking finding is shown to be gone, and not back, or dismissed by a person, that
 // nothing is unread, that the tests passed and ended well, and all that on this very
 // head; and what does not hold of that carries a name. The oracle knows the commits
 // and reads the log; it does not look at the run's own books. For a longer look:
