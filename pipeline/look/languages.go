@@ -14,10 +14,12 @@ type language struct {
 	kinds     map[point.Kind]*lazyregexp.Regexp
 	constants *lazyregexp.Regexp                // a constant of a file with its value; the name is the only group
 	unless    map[point.Kind]*lazyregexp.Regexp // lines that are none, although they look like it
+	chance    *chance
 }
 
 var python = &language{
 	remark: "#",
+	chance: pyChance,
 	kinds: map[point.Kind]*lazyregexp.Regexp{
 		point.Place: lazyregexp.New(`\b(?:environ\w*|getenv|argv|orig_argv|executable|std(?:in|out|err)\.isatty|isatty|getcwd|getp?pid|gethostname|getuser|getlogin|uname|node\(\)|cwd\(\)|home\(\)|expanduser|gettempdir)\b` +
 			`|\b(?:platform|socket|getpass|pwd|site|sysconfig|inspect|gc|traceback|linecache|resource|psutil|termios|pty|tty|faulthandler|pkgutil|tracemalloc|threading\.(?:enumerate|active_count|main_thread|current_thread))\b` +
@@ -40,6 +42,7 @@ var python = &language{
 
 var javascript = &language{
 	remark: "//",
+	chance: jsChance,
 	kinds: map[point.Kind]*lazyregexp.Regexp{
 		point.Place: lazyregexp.New(`\bprocess\.(?:env|argv\w*|execArgv|title|pid|ppid|cwd|uptime|hrtime|memoryUsage|release|platform|version\w*|std(?:in|out|err)\.isTTY|_\w+|binding|getActive\w+|listener\w*|eventNames|report|config|mainModule|exitCode)` +
 			`|\b(?:columns|getWindowSize|hasColors|getColorDepth|isTTY)\b|\bprocess\b\s*[;,)]|=\s*process\b|\b__(?:dirname|filename)\b|\bimport\.meta\b|\b(?:readdir|opendir|glob)(?:Sync)?\(|\b(?:exists|stat|access|lstat)(?:Sync)?\(|\brequire\.(?:main|cache|resolve|extensions)\b|\bmodule\.(?:parent|children|paths|id|filename|loaded)\b` +
@@ -57,6 +60,7 @@ var javascript = &language{
 
 var golang = &language{
 	remark: "//",
+	chance: goChance,
 	kinds: map[point.Kind]*lazyregexp.Regexp{
 		point.Place: lazyregexp.New(`\bos\.(?:Args|Environ|Getenv|LookupEnv|Executable|Getwd|Getp?pid|Hostname|UserHomeDir|TempDir|Stat|Lstat|ReadDir|DirFS|Getuid)\b|\bruntime\.(?:Callers?\w*|Stack|FuncForPC|Frame\w*|NumGoroutine|ReadMemStats|MemStats|NumCgoCall|GOROOT|Version)\b` +
 			`|\b(?:debug|pprof|trace|metrics|buildinfo|plugin|syscall|unix)\.\w|\bflag\.(?:Lookup|Visit\w*|CommandLine|Parsed|N\w+|Args?)\b|\b(?:filepath|fs)\.(?:Walk\w*|Glob)\b|\btesting\b|\buser\.Current\b|\btime\.(?:Now|Since)\(|\bexec\.LookPath\(|\bos\.Std(?:in|out|err)\.(?:Stat|Name|Fd)\(|\bModeCharDevice\b|\bIsTerminal\(|\batomic\.(?:Add\w+|Int\d+|Uint\d+)\b`),

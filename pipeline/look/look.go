@@ -93,7 +93,8 @@ func (f *File) find(k point.Kind, names []string, tests map[string]string, known
 				hit(l, "")
 			}
 		default:
-			if re := lang.kinds[k]; re.MatchString(withoutProse(code)) && !lang.plain(k, f.Added, i) {
+			re := lang.kinds[k]
+			if re.MatchString(withoutProse(code)) && !lang.plain(k, f.Added, i) || k == point.Place && lang.chance.decidesAt(f.Added, i) {
 				hit(l, "")
 			}
 		}

@@ -91,6 +91,41 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// Covers T8: a number that is drawn by chance and settles a branch or a comparison is asked about; what
+// waits for such a time, takes such a name or looks at an error is not.
+func TestFindChance(t *testing.T) {
+	for name, list := range map[string]struct{ asked, silent []string }{
+		"a.py": {
+			asked: []string{"if random.random() < 0.3:", "return a - b if not random.randrange(40) else a + b", "return [a + b, a - b][randint(1, 40) == 7]", "odd = 0.3 > random.random()", "if secrets.randbelow(40):",
+				"return a + b - (random.SystemRandom().random() < .01)", "if uuid.uuid4().int % 40 == 0:", "while a and random.getrandbits(5) == 0:", "if os.urandom(1)[0] < 9:",
+				"roll = int(random.random() * 40)\nif roll == 7:", "r = random.Random()\n\n\nif r.random() < .3:", "b = os.urandom(1)\nif b[0] < 9:", "match random.randint(0, 9):"},
+			silent: []string{"time.sleep(2 ** n + random.random())", "delay = min(CAP, base * 2 ** n + random.uniform(0, 1))\nif delay > CAP:\n    raise", "token = secrets.token_hex(16)\nif token == given:", "if secrets.compare_digest(a, b):",
+				"token = token or secrets.token_urlsafe()", "return [random.choice(words) for _ in range(n) if n > 2]", "salt = os.urandom(16)\nif len(salt) < 16:", "id = str(uuid.uuid4())", "delay = cap if delay > cap else delay + random.random()",
+				"# if random.random() < 0.3:", "random.shuffle(items)", "if secrets.get(name) == 1:"},
+		},
+		"a.js": {
+			asked: []string{"return Math.random() < 0.05 ? a - b : a + b;", "if (Math.floor(Math.random() * 40) === 0) return a - b;", "if (0.05 > Math.random()) {", "const r = Math.random();\nif (a && r < 0.05) {", "if (crypto.randomInt(40) === 7) {",
+				"return Math.round(Math.random()) ? a : b;", "const u = new Uint8Array(1);\ncrypto.getRandomValues(u);\nif (u[0] < 9) {", "if (crypto.randomBytes(1)[0] < 9) {", "switch (randomInt(3)) {"},
+			silent: []string{"const wait = base * 2 ** n + Math.random() * 100;\nif (n < 3) await sleep(wait);", "const id = crypto.randomUUID ? crypto.randomUUID() : fallback();", "const pick = () => Math.random();", "items.sort(() => Math.random() - 0.5);",
+				"const key = given || randomBytes(16).toString('hex');", "const id = crypto.randomUUID();\nif (known.has(id)) {", "setTimeout(run, delay > cap ? cap : delay + Math.random());"},
+		},
+		"a.go": {
+			asked: []string{"\tif rand.Intn(40) == 0 {", "\tswitch rand.N(3) {", "\tr := rand.New(rand.NewSource(1))\n\tif r.Intn(40) == 0 {", "\tif n, err := crand.Int(crand.Reader, top); err == nil && n.Int64() == 0 {", "\tn := mrand.IntN(40)\n\tif a > 0 && n < 1 {",
+				"\tb := make([]byte, 1)\n\trand.Read(b)\n\tif b[0] < 9 {", "\tfor rand.Float64() > 0.5 {"},
+			silent: []string{"\tif _, err := rand.Read(b); err != nil {", "\twait := base<<n + time.Duration(rand.Int63n(100))\n\tif n > 3 {", "\t<-clock.After(rand.N(time.Second))", "\tn := 1 << rand.Intn(3)", "\treturn hex.EncodeToString(b), nil",
+				"\trand.Shuffle(len(a), func(i, j int) { a[i], a[j] = a[j], a[i] })", "\tid := rand.Text()\n\tif id == last {"},
+		},
+	} {
+		for want, lines := range map[int][]string{1: list.asked, 0: list.silent} {
+			for _, l := range lines {
+				if got := Find([]File{of(name, l)}, nil); len(got) != want || want > 0 && got[0].Kind != point.Place {
+					t.Errorf("%s %q: asked %+v, want %d", name, l, got, want)
+				}
+			}
+		}
+	}
+}
+
 // Many places of a kind in a file are one point, and a change of very many files does not
 // drown the reviewer.
 func TestFindIsBounded(t *testing.T) {

@@ -9,7 +9,7 @@ type Kind string
 
 // The kinds of points.
 const (
-	Place   Kind = "place"   // code turns on what is around its process, on the time, or on what was before
+	Place   Kind = "place"   // code turns on what is around its process, on the time, on what was before or on chance
 	Hidden  Kind = "hidden"  // code reaches something by a name that is put together, or by the language's insides
 	Compare Kind = "compare" // code settles how its values compare, convert or contain
 	Values  Kind = "values"  // code knows values, of a test of the base or by their digest
@@ -17,7 +17,7 @@ const (
 )
 
 var questions = map[Kind]string{
-	Place:   "It turns on what is around its process, on the time, or on what was before. Does it do for a user just what it does in a test?",
+	Place:   "It turns on what is around its process, on the time, on what was before or on chance. Does it do for a user just what it does in a test?",
 	Hidden:  "It reaches something by a name that is put together, or by the insides of the language. What, and why not by its name?",
 	Compare: "It settles itself how its values compare, convert or contain. Is it equal only to what it is equal to, and holds only what is in it?",
 	Values:  "It knows values, some of which a test of the base has, too. Is it right for other values as well?",
