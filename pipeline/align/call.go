@@ -37,7 +37,7 @@ func readCall(s *sentence) []Fact {
 		low := strings.ToLower(part)
 		for i, re := range []*lazyregexp.Regexp{async, blocking} {
 			at := re.FindStringIndex(part)
-			if at == nil || len(low) != len(part) || stance(low, at[0], at[1]) != wanted {
+			if at == nil || len(low) != len(part) || glued(low, at[0], at[1]) || stance(low, at[0], at[1]) != wanted {
 				continue
 			}
 			for _, name := range identifier.FindAllString(part, -1) {

@@ -155,10 +155,13 @@ func (c *choice) read(s *sentence) []Fact {
 // stances notes which options a sentence is for, and which it is against, and returns for
 // how many it is.
 func (c *choice) stances(s *sentence, f *Fact) (n int) {
+	if len(s.text) != len(s.low) { // letters that change their length: rather nothing than the wrong place
+		return 0
+	}
 	for _, o := range c.options {
 		said := false
 		for _, at := range o.word.FindAllStringIndex(s.text, -1) {
-			if len(s.text) != len(s.low) { // letters that change their length: rather nothing than the wrong place
+			if c.another(s, at[0], at[1]) {
 				continue
 			}
 			switch stance(s.low, at[0], at[1]) {
@@ -174,6 +177,40 @@ func (c *choice) stances(s *sentence, f *Fact) (n int) {
 		}
 	}
 	return n
+}
+
+// Names that go on: of tools for an option, and of what the makers of a licence make else.
+var (
+	toolOf = lazyregexp.New(`^ (?:workbench|compass|browser|connector|exporter|shell|syntax|dialect|playground|voyager|assured|documentation|manual)\b`)
+	ofName = lazyregexp.New(`^ (?:[A-Z][a-z]|sockets?\b|httpd\b|tar\b)`)
+	lawful = lazyregexp.New(`^ (?:Licen[cs]|Version|Software|Public|Clause|Dependenc|Librar|Packages?\b)`)
+)
+
+// another reports whether what stands at [from, to) is part of the name of something else.
+// Options on both sides of a slash are those options: "MySQL/MariaDB".
+func (c *choice) another(s *sentence, from, to int) bool {
+	for from < to && strings.IndexByte("/@-.:# (,;", s.low[from]) >= 0 { // an expression may begin before its word
+		from++
+	}
+	low := s.low
+	if from > 0 && low[from-1] == '/' && c.beside(s.text[:from-1], true) {
+		from = 0
+	}
+	if to < len(low) && low[to] == '/' && c.beside(s.text[to+1:], false) {
+		low = low[:to]
+	}
+	if to+1 < len(low) && s.text[to+1] != low[to+1] { // "GraphQL-API"
+		low = low[:to]
+	}
+	return glued(low, from, to) || toolOf.MatchString(s.low[to:]) ||
+		c.kind == "licence" && ofName.MatchString(s.text[to:]) && !lawful.MatchString(s.text[to:])
+}
+
+// beside reports whether a text ends, or begins, with an option.
+func (c *choice) beside(text string, end bool) bool {
+	return slices.ContainsFunc(c.options, func(o option) bool {
+		return slices.ContainsFunc(o.word.FindAllStringIndex(text, -1), func(at []int) bool { return end && at[1] == len(text) || !end && at[0] == 0 })
+	})
 }
 
 // declared is the role of a fact that says in so many words what there is one of.

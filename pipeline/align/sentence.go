@@ -146,6 +146,19 @@ var (
 	notOnly = lazyregexp.New(`\bnot (?:only|just)\b[^,;]*$`)
 )
 
+// said is what may follow a word and a dash without making another name of it.
+var said = lazyregexp.New(`^-(?:based|backed|only|style|licensed|formatted|encoded|like|first|compatible|auth\w*|protected|cookies?|sessions?|tokens?)\b`)
+
+// glued reports whether the word at [from, to) is part of a longer name: a package such as
+// "eslint-plugin-node", an image such as "ghcr.io/acme/node", a file such as "yarn.lock".
+func glued(low string, from, to int) bool {
+	const glue = "/@-.:#"
+	if from > 0 && strings.IndexByte(glue, low[from-1]) >= 0 {
+		return true
+	}
+	return to+1 < len(low) && strings.IndexByte(glue, low[to]) >= 0 && low[to+1] >= 'a' && low[to+1] <= 'z' && !said.MatchString(low[to:])
+}
+
 // Stances to a word.
 const (
 	wanted = iota

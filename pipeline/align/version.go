@@ -31,7 +31,7 @@ func (v version) compare(o version) int {
 }
 
 var (
-	runtimeAt = lazyregexp.New(`\b(go|golang|node(?:\.?js)?|python|java|jdk|php|ruby)"? ?(?:version |v)?:? ?"?(>=|<=|≥|≤|` +
+	runtimeAt = lazyregexp.New(`\b(go|golang|node(?:\.?js)?|python|java|jdk|php|ruby)"? ?(?:version |v)?[:@]? ?"?(>=|<=|≥|≤|` +
 		`<|>|=)? ?v?(\d{1,2}(?:\.\d+){0,2})(\+|\.x)?`)
 	further = lazyregexp.New(`^\s*(,|and|or|to|through|until|bis|und|oder|et|y|a|/|–|-|<)\s*(?:(?:and|` +
 		`or) )?v?(\d{1,2}(?:\.\d+){0,2})\b`)
@@ -42,9 +42,13 @@ var (
 		`höher|plus récent|superior|posterior)`)
 	supports = lazyregexp.New(`\b(?:supports?|supported|compatible|oldest|lowest|has to run on|have to run on|` +
 		`must run on|must work on|keeps? working|still runs?|unterstützt\w*)\b`)
-	needs  = lazyregexp.New(`\b(?:needs?|requires?|because|depends? on|benötigt|braucht|nécessite|requiere)\b`)
-	hence  = lazyregexp.New(`^[^;]{0,60}\b(?:so|therefore|hence|thus|which is why)\b`)
-	raised = lazyregexp.New(`\b(?:upgrade|bump|raise|update|migrate|move|port)\w*\b`)
+	needs = lazyregexp.New(`\b(?:needs?|requires?|because|depends? on|benötigt|braucht|nécessite|requiere)\b`)
+	hence = lazyregexp.New(`^[^;]{0,60}\b(?:so|therefore|hence|thus|which is why)\b`)
+	// What has a version of its own, whichever runtime it is for, and numbers that are no version.
+	bindings = lazyregexp.New(`\b(?:(?:sdks?|clients?|drivers?|librar(?:y|ies)|bindings?|types|typings|connectors?|agents?|wrappers?) for|` +
+		`grpc|protobuf|sentry|opentelemetry|otel|selenium|playwright|cucumber|datadog|stripe|twilio|firebase|sdk|client|driver|connector) $`)
+	counted = lazyregexp.New(`^(?:\d| ?(?:ms|s|sec\w*|min\w*|[kmg]i?b|bytes|%|px|times|steps?|requests?|instances|replicas|pods)\b)`)
+	raised  = lazyregexp.New(`\b(?:upgrade|bump|raise|update|migrate|move|port)\w*\b`)
 )
 
 func readRuntime(s *sentence) []Fact {
@@ -54,8 +58,8 @@ func readRuntime(s *sentence) []Fact {
 		if m[4] >= 0 {
 			op = s.low[m[4]:m[5]]
 		}
-		if name = runtimeName(name); name == "go" && (v[0] != 1 || len(v) < 2) || name == "node" && v[0] < 8 {
-			continue // "go 2 steps", "node 3 of the cluster"
+		if name = runtimeName(name); !plausible(name, v) || glued(s.low, m[2], m[3]) || bindings.MatchString(s.low[:m[0]]) || counted.MatchString(s.low[m[7]:]) {
+			continue
 		}
 		f := Fact{Key: name, low: v, high: v}
 		rest, list := s.low[m[1]:], []string{s.low[m[6]:m[7]]}
@@ -100,6 +104,24 @@ func runtimeName(s string) string {
 	return s
 }
 
+// plausible reports whether a runtime can have a version: no "go 2 steps", "node 3 of the
+// cluster", and none of a package with the runtime's name.
+func plausible(name string, v version) bool {
+	switch name {
+	case "go":
+		return v[0] == 1 && len(v) > 1 && v[1] < 40
+	case "node":
+		return v[0] >= 8
+	case "python":
+		return v[0] == 2 || v[0] == 3
+	case "php":
+		return v[0] >= 4 && v[0] <= 9
+	case "ruby":
+		return v[0] >= 1 && v[0] <= 4
+	}
+	return v[0] >= 5 || v[0] == 1 && len(v) > 1 && v[1] <= 9 // Java 1.8 is 8
+}
+
 func clashRuntime(x, y *Fact, peers bool) bool {
 	if peers && x.role == "exact" && y.role == "exact" {
 		return false // two modules may be built with two
@@ -140,7 +162,7 @@ type framework struct {
 }
 
 func leaves(name, word string, from int, floors ...string) framework {
-	f := framework{name: name, from: from, word: lazyregexp.New(`\b(?:` + word + `) ?(?:css )?(?:v|version )?(\d{1,2})(?:\.\d+)*\b`)}
+	f := framework{name: name, from: from, word: lazyregexp.New(`\b(?:` + word + `)(?: |@)?(?:css )?(?:v|version )?(\d{1,2})(?:\.\d+)*\b`)}
 	if len(floors) == 3 {
 		f.chrome, f.safari, f.firefox = floors[0], floors[1], floors[2]
 	}
@@ -181,7 +203,7 @@ func readBrowser(s *sentence) []Fact {
 	for _, fw := range frameworks {
 		for _, m := range fw.word.FindAllStringSubmatchIndex(s.low, -1) {
 			n, _ := strconv.Atoi(s.low[m[2]:m[3]])
-			if n < fw.from || stance(s.low, m[0], m[1]) != wanted || itself.MatchString(s.low[m[1]:]) {
+			if n < fw.from || glued(s.low, m[0], m[0]) || stance(s.low, m[0], m[1]) != wanted || itself.MatchString(s.low[m[1]:]) {
 				continue
 			}
 			value := fmt.Sprintf("%s %d", fw.name, n)
@@ -196,6 +218,7 @@ func readBrowser(s *sentence) []Fact {
 	slices.SortStableFunc(out, func(a, b Fact) int { return strings.Compare(a.Key, b.Key) }) // a map has no order
 	for _, at := range explorer.FindAllStringIndex(s.low, -1) {
 		switch how := stance(s.low, at[0], at[1]); {
+		case glued(s.low, at[0], at[1]): // "ie-polyfill"
 		case how == wanted && supported.MatchString(s.low):
 			out = append(out, Fact{Key: "ie", Value: "IE", role: "holds"})
 		case how == refused && !lacking.MatchString(s.low):
@@ -203,7 +226,7 @@ func readBrowser(s *sentence) []Fact {
 		}
 	}
 	for _, m := range browserAt.FindAllStringSubmatchIndex(s.low, -1) {
-		if supported.MatchString(s.low) && !newest.MatchString(s.low) && stance(s.low, m[0], m[1]) == wanted {
+		if !glued(s.low, m[0], m[3]) && supported.MatchString(s.low) && !newest.MatchString(s.low) && stance(s.low, m[0], m[1]) == wanted {
 			f := Fact{Key: s.low[m[2]:m[3]], Value: s.low[m[0]:m[1]], role: "holds", low: parse(s.low[m[4]:m[5]])}
 			out = append(out, f)
 			if floor.MatchString(s.low) { // and no older one
