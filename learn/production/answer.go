@@ -41,7 +41,8 @@ const (
 type Act struct {
 	Answer Answer    `json:"answer"`
 	State  ActState  `json:"state"`
-	By     string    `json:"by,omitempty"` // who chose it; "": the settings
+	By     string    `json:"by,omitempty"`   // who chose it; "": the settings
+	Said   int64     `json:"said,omitempty"` // the issue or pull request where it was chosen
 	At     time.Time `json:"at"`
 	Aim    Aim       `json:"aim,omitzero"`
 	Number int64     `json:"number,omitempty"` // of the issue, pull request, run or deployment that was made
@@ -68,6 +69,7 @@ type Aim struct {
 type Choice struct {
 	Answer Answer `json:"answer"`
 	By     string `json:"by"`
+	Issue  int64  `json:"issue,omitempty"` // or pull request where it was said
 }
 
 // Decline is a choice that could not be followed.
@@ -75,7 +77,8 @@ type Decline struct {
 	Answer Answer `json:"answer"`
 	By     string `json:"by"`
 	Why    string `json:"why"`
-	Seq    int64  `json:"seq"` // of its event
+	Seq    int64  `json:"seq"`             // of its event
+	Issue  int64  `json:"issue,omitempty"` // or pull request where it was chosen
 }
 
 // Act returns the incident's act of an answer, nil when there is none.
@@ -100,14 +103,18 @@ func (i *Incident) Begun() bool {
 // act folds the events of answers.
 func (i *Incident) act(e Event) {
 	d := e.Data
+	said := int64(0)
+	if c := i.Chosen; c != nil && c.Answer == d.Answer {
+		said = c.Issue
+	}
 	switch e.Type {
 	case EventChosen:
-		i.Chosen = &Choice{d.Answer, d.By}
+		i.Chosen = &Choice{d.Answer, d.By, d.Number}
 	case EventDeclined:
-		i.Declined = &Decline{Answer: d.Answer, By: d.By, Why: d.Why, Seq: e.Seq}
+		i.Declined = &Decline{Answer: d.Answer, By: d.By, Why: d.Why, Seq: e.Seq, Issue: said}
 	case EventBegun:
 		i.Acts = slices.DeleteFunc(slices.Clone(i.Acts), func(x Act) bool { return x.Answer == d.Answer })
-		i.Acts = append(i.Acts, Act{Answer: d.Answer, State: ActBegun, By: d.By, At: e.At, Aim: orZero(d.Aim)})
+		i.Acts = append(i.Acts, Act{Answer: d.Answer, State: ActBegun, By: d.By, Said: said, At: e.At, Aim: orZero(d.Aim)})
 	case EventFailed:
 		i.Acts = slices.Clone(i.Acts)
 		if x := i.Act(d.Answer); x != nil {

@@ -123,6 +123,7 @@ type Word struct {
 	Text  string
 	Notes string // of a command that is answered outside: its further lines
 	Run   int64  // where it was said; 0 for no run
+	Issue int    // or pull request where it was said, by its number; 0 elsewhere
 	Cause string // the delivery: a repeat is seen as one
 }
 

@@ -205,7 +205,7 @@ func (e *Engine[W, T]) outside(ctx context.Context, p *inbound, run *pipeline.Ru
 	name := n.Command.Name
 	words := fmt.Sprintf("This server knows nothing to do about %q.", name)
 	if to := e.Outside[name]; to != nil {
-		w := Word{Repo: n.Repo, Actor: n.Actor, Text: n.Command.Args, Notes: n.Command.Text, Cause: p.GUID}
+		w := Word{Repo: n.Repo, Actor: n.Actor, Text: n.Command.Args, Notes: n.Command.Text, Issue: cmp.Or(n.Pull, n.Issue), Cause: p.GUID}
 		if run != nil {
 			w.Run = run.ID
 		}

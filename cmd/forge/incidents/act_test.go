@@ -538,7 +538,7 @@ func TestChoicesOfPeople(t *testing.T) {
 	say := func(repo, words string) string {
 		t.Helper()
 		owner, name, _ := strings.Cut(repo, "/")
-		got, err := b.Answer(t.Context(), work.Word{Repo: pipeline.Repo{Owner: owner, Name: name}, Actor: pipeline.Actor{Login: "ann"}, Text: words})
+		got, err := b.Answer(t.Context(), work.Word{Repo: pipeline.Repo{Owner: owner, Name: name}, Actor: pipeline.Actor{Login: "ann"}, Text: words, Issue: 77})
 		b.must(err)
 		return got
 	}
@@ -572,10 +572,12 @@ func TestChoicesOfPeople(t *testing.T) {
 		t.Errorf("acts %q, %v", got, h.deployed)
 	}
 	told := ""
-	for _, words := range h.comments {
-		told += words + "\n"
+	for key, words := range h.comments {
+		if told += words + "\n"; strings.Contains(words, "there is no roll-back") {
+			told += key + "\n"
+		}
 	}
-	for _, want := range []string{"run 101 works on this (ann)", "there is no roll-back: another deployment was made in the meantime"} {
+	for _, want := range []string{"rollback/refused/at/77 #77", "run 101 works on this (ann)", "there is no roll-back: another deployment was made in the meantime"} {
 		if !strings.Contains(told, want) {
 			t.Errorf("people were not told %q:\n%s", want, told)
 		}

@@ -127,7 +127,7 @@ func (s *Service) choose(ctx context.Context, row *store.Incident, a production.
 		return fmt.Sprintf("Incident %d: there is no %s now: %s.", i.ID, nameOf[a], list[n].Why), nil
 	}
 	err = answer(ctx, s.DB, i.ID, s.Now(), func(d *production.Tracker, i *production.Incident) error {
-		d.Record(i, production.EventChosen, production.EventData{Answer: a, By: w.Actor.Login})
+		d.Record(i, production.EventChosen, production.EventData{Answer: a, By: w.Actor.Login, Number: int64(w.Issue)})
 		return nil
 	})
 	return s.said(err, "Incident %d: %s, as %s chose.", i.ID, list[n].Line(), w.Actor.Login)

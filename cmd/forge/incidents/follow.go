@@ -187,7 +187,7 @@ func (s *Service) ofSuspect(ctx context.Context, tracker *production.Tracker, i 
 }
 
 // ofActs is for those who are told what was done: where the incident is talked about, at
-// its issue or where people were asked, and what was taken back also at the pull request
+// its issue or where people were asked, where an answer was chosen, and what was taken back also at the pull request
 // and the issue of the run that it came from.
 func ofActs(i *production.Incident, list []production.Deployment) (out []message) {
 	place := 0
@@ -211,6 +211,7 @@ func ofActs(i *production.Incident, list []production.Deployment) (out []message
 	for _, a := range i.Acts {
 		for _, said := range ofAct(i, a, list) {
 			at(place, said.key, said.words)
+			at(int(a.Said), said.key, said.words)
 			if a.Answer != production.AnswerRun {
 				for _, number := range touched(i, a) {
 					at(number, said.key, said.words)
@@ -219,7 +220,10 @@ func ofActs(i *production.Incident, list []production.Deployment) (out []message
 		}
 	}
 	if d := i.Declined; d != nil {
-		at(place, fmt.Sprintf("declined/%d", d.Seq), fmt.Sprintf("Incident %d: there is no %s now, as %s chose: %s.", i.ID, nameOf[d.Answer], d.By, d.Why))
+		words := fmt.Sprintf("Incident %d: there is no %s now, as %s chose: %s.", i.ID, nameOf[d.Answer], d.By, d.Why)
+		for _, number := range []int{place, int(d.Issue)} {
+			at(number, fmt.Sprintf("declined/%d", d.Seq), words)
+		}
 	}
 	if !i.State.Active() {
 		at(place, "end", ending(i))
