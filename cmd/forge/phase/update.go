@@ -22,8 +22,10 @@ func (x *Executor) update(ctx context.Context, run *pipeline.Run, job agent.Job)
 	if last := run.Current().Update; job.Ref.Mode == pipeline.ModeConflict && last != nil {
 		u.Base = last.Base // it may have gone on again: that is the next update's
 	}
-	if err := x.fetch(ctx, run, u.Base); err != nil {
-		return pipeline.Data{}, err
+	for _, sha := range []string{u.Base, run.Head} { // people push heads, too
+		if err := x.fetch(ctx, run, sha); err != nil {
+			return pipeline.Data{}, err
+		}
 	}
 	bot, err := x.o.Identity(ctx)
 	if err != nil {
