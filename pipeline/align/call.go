@@ -24,10 +24,11 @@ var runs = []*lazyregexp.Regexp{
 		`(?: (?:done|run|made|handled|processed|always|fully|strictly))* synchronous(?:ly)?(?:$|[,.:;])`),
 }
 
-// What is waited for, and what is done while nobody waits: the thing and its deed.
+// What is waited for, and what is done while nobody waits, or at once: the thing and its deed.
 var (
 	waitsFor = lazyregexp.New(`\bwaits? (?:for|until) (?:the |an? |all )?([\pL-]+) (?:to be|is|are|has been|have been) ([\pL]+)\b`)
 	behind   = lazyregexp.New(`^(?:the |an? |all )?([\pL-]+) (?:is|are) ([\pL]+) (?:asynchronously|in the background|(?:later )?by a (?:background )?(?:job|worker))$`)
+	atOnce   = lazyregexp.New(`^(?:the |an? |all )?([\pL-]+) (?:is|are) ([\pL]+) synchronously$`)
 )
 
 func readCall(s *sentence) []Fact {
@@ -51,9 +52,9 @@ func readCall(s *sentence) []Fact {
 			out = append(out, Fact{Key: named(m[1]), Value: values[i]})
 		}
 	}
-	for i, re := range []*lazyregexp.Regexp{behind, waitsFor} {
+	for i, re := range []*lazyregexp.Regexp{behind, waitsFor, atOnce} {
 		if m := re.FindStringSubmatchIndex(low); m != nil && !denied.MatchString(low[:m[2]]) {
-			out = append(out, Fact{Key: named(low[m[2]:m[3]] + " " + low[m[4]:m[5]]), Value: values[i]})
+			out = append(out, Fact{Key: named(low[m[2]:m[3]] + " " + low[m[4]:m[5]]), Value: values[min(i, 1)]})
 		}
 	}
 	return out

@@ -66,7 +66,8 @@ var choices = []choice{
 			`sign\w*|authenticat\w*|anmeld\w*)\b`)},
 	{kind: "login", strict: true, noun: saying(`(?:user )?log-?in|sign-?in|sign-?on|authentication|auth(?: method)?`),
 		says: lazyregexp.New(`^(?:all )?(?:users?|staff|customers?|members?|people|employees|clients?|visitors|admins?) (?:must |have to |always )?` +
-			`(?:log ?in|sign in|authenticate)s? (?:only )?(?:with|by|via|through|using|against) (?:an? |the |their )?`),
+			`(?:log ?in|sign in|authenticate)s? (?:only )?(?:with|by|via|through|using|against) (?:an? |the |their )?` +
+			`(?:(?:e-?mail(?: address)?|user ?name) and (?:an? |the |their )?)?`),
 		not: lazyregexp.New(`\b(?:also|additionally|as well|too|optional\w*|either|or|second|2fa|mfa|reset\w*)\b`),
 		options: []option{opt("OAuth", `(?i)\boauth\b|\boidc\b|\bopenid connect\b`), opt("SAML", `(?i)\bsaml\b`),
 			opt("LDAP/password", `(?i)\bldap\b|\bactive directory\b`), opt("password", `(?i)\bpasswords?\b|\bbasic auth\w*\b`),
@@ -80,7 +81,7 @@ var choices = []choice{
 			`put|puts|add|set up|switch|move|speicher\w*)\b`),
 		says: lazyregexp.New(`^use \w+(?: as (?:the|our) database)?$|^we (?:store|keep|save|persist) (?:all |our |the )?data in \w+$|` +
 			`^(?:all |our |the )?data (?:is|are) (?:stored|kept|saved|persisted) in \w+$|^\w+(?: server)? is (?:the|our) (?:only |primary |main )?database$`),
-		rule: lazyregexp.New(`^(?:we )?use \w+(?: server)?(?: for (?:all\b.*|everything))?$|^\w+(?: server)? is (?:the|our) |\bour only database\b|` +
+		rule: lazyregexp.New(`^(?:we )?use \w+(?: server)?(?: for (?:all\b.*|everything)| as (?:the|our) (?:only |main |primary )?database)?$|^\w+(?: server)? is (?:the|our) |\bour only database\b|` +
 			`^all data (?:is|are) (?:stored|kept|saved)\b`), // "for orders" makes it one of several
 		named: lazyregexp.New(`\b([a-z][\w-]+) (?:is|are|stays?|lives?) (?:stored|kept|saved|persisted|in)\b`)},
 	{kind: "json names", noun: saying(`(?:json |api )?(?:keys|fields|field names|property names|properties)(?: in (?:the )?(?:json|api))?`),
@@ -117,7 +118,8 @@ var choices = []choice{
 			opt("LGPL", `\bLGPL`), opt("AGPL/GPL", `\bAGPL`), opt("GPL", `\bGPL|(?i)\bcopyleft\b`)},
 		context: lazyregexp.New(`\b(?:dependenc\w+|licen[cs]\w*|librar\w+|packages?|lizenz\w*|bibliothek\w*|under|gpl|copyleft)\b`),
 		not:     lazyregexp.New(`\b(?:dual|either)\b`), rule: must,
-		deed: lazyregexp.New(`\b(?:(?:use|add|import|bring|pull|depend|vendor)s?|nimm|verwende|licen[cs]ed under|(?:is|are) under)\b`)},
+		deed: lazyregexp.New(`\b(?:(?:use|add|import|bring|pull|depend|vendor)s?|nimm|verwende|licen[cs]ed under|(?:is|are) under)\b|` +
+			`\b(?:bundle|embed|include|ship)s? (?:the |an? )?\S+ licen[cs]ed\b`)},
 }
 
 func (c *choice) read(s *sentence) []Fact {
@@ -286,7 +288,8 @@ var (
 		`\bonly the standard library\b|\bzero dependencies\b|` +
 		`\bkeine (?:neuen |weiteren )?abhängigkeiten\b|\baucune (?:nouvelle )?dépendance\b|\b(?:sin|` +
 		`ninguna) (?:nuevas? )?dependencias?\b`)
-	moreNoDeps = lazyregexp.New(`\b(?:(?:new|further|additional|extra|runtime|third[- ]party|external) )+(?:dependenc(?:y|ies)|libraries|packages) ` +
+	moreNoDeps = lazyregexp.New(`\bno (?:(?:new|further|additional|extra|third[- ]party|external) )+packages\b|` +
+		`\b(?:(?:new|further|additional|extra|runtime|third[- ]party|external) )+(?:dependenc(?:y|ies)|libraries|packages) ` +
 		`(?:are|is) (?:not (?:allowed|permitted|wanted|accepted)|forbidden|banned)\b|\b(?:dependencies|libraries) (?:must|may|can)(?: ?not|'t) be added\b`)
 	stdlib  = lazyregexp.New(`\b(?:stdlib|standard library)\b`)
 	modules = lazyregexp.New(`\b(?:uses?|imports?) ((?:github\.com/[\w.-]+|gitlab\.com/[\w.-]+|golang\.org/x|gopkg\.in)/[\w.-]+)(?:$|[\s,;:)])`)
@@ -298,8 +301,12 @@ var (
 		`\w+ )?(?:library|dependency)(?: on)? ([\w@/.\x60"'-]+)|` +
 		`\b(?:npm (?:install|i)|pnpm add|yarn add|bun add|pip install|poetry add|uv add|cargo add|go get|` +
 		`composer require) (?:-\S+ )*([a-z@][\w@/.-]*)|\bnew dependency:? (?:on )?([\w@/.\x60-]+)|` +
+		`\bnew (?:dependency|library), ([\w@/.-]+), (?:is|gets|will be) added\b|` +
 		`\b(?:füge|nimm) (?:die )?(?:bibliothek|abhängigkeit) ([\w@/.\x60-]+)`)
+	foreign = lazyregexp.New(`(?i)\bthird[- ]party (?:dependenc|librar|package)`)
+	hosted  = lazyregexp.New(`^(?:(?:github|gitlab)\.com|golang\.org|gopkg\.in)/`)
 	devDeps = lazyregexp.New(`\bdev(?:elopment)?[- ]?dependenc|--save-dev|\s-D\b|\s-d\b`)
+	byUsers = lazyregexp.New(`\b(?:users?|people|customers|readers|you) (?:can |may |then )?(?:installs?|gets?|runs?|adds?)\b|\s(?:-g|--global)\b`)
 )
 
 // clashDependencies finds what is added where nothing may be. A module that is used may be
@@ -309,15 +316,18 @@ func clashDependencies(x, y *Fact, _ bool) bool {
 	if !rule.rule {
 		rule, use = y, x
 	}
-	if use.role == "module" {
-		path := *use
-		path.aside = without(path.aside, "others") // the host's name stands in it
-		return rule.role == "stdlib" && aligned(rule, &path)
+	a, b := *rule, *use
+	if foreign.MatchString(a.Quote) { // whose they are, not whom it is for
+		a.aside = without(a.aside, "others")
 	}
-	return rule.rule && use.use && aligned(x, y)
+	if hosted.MatchString(b.Value) { // the host's name stands in it
+		b.aside = without(b.aside, "others")
+	}
+	return rule.rule && use.use && (use.role != "module" || rule.role == "stdlib") && aligned(&a, &b)
 }
 
 func readDependencies(s *sentence) []Fact {
+	low := strings.Join(strings.Fields(s.low), " ") // where "`" was are two
 	if noDeps.MatchString(s.low) || moreNoDeps.MatchString(s.low) {
 		if unless.MatchString(s.low) {
 			return nil
@@ -331,15 +341,15 @@ func readDependencies(s *sentence) []Fact {
 	if m := modules.FindStringSubmatchIndex(s.low); m != nil && stance(s.low, m[0], m[1]) == wanted {
 		return []Fact{{Key: "new", Value: s.low[m[2]:m[3]], use: true, role: "module"}}
 	}
-	m := newDeps.FindStringSubmatchIndex(s.low)
-	if m == nil || devDeps.MatchString(s.low) || stance(s.low, m[0], m[1]) != wanted {
+	m := newDeps.FindStringSubmatchIndex(low)
+	if m == nil || devDeps.MatchString(s.low) || byUsers.MatchString(low) || stance(low, m[0], m[1]) != wanted {
 		return nil
 	}
 	for i := 2; i+1 < len(m); i += 2 {
 		if m[i] < 0 {
 			continue
 		}
-		name := strings.Trim(s.low[m[i]:m[i+1]], "`\"'.")
+		name := strings.Trim(low[m[i]:m[i+1]], "`\"'.")
 		if name == "" || slices.Contains(strings.Fields("page view screen card item entry section folder directory of for that to and in is between with from by using via only "+
 			"when before if as at are was were documentation docs comment comments page name test tests "+
 			"json manager version description list file hashes versions lines notes"), name) || strings.HasSuffix(name, ".txt") {

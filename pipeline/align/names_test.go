@@ -74,3 +74,49 @@ func TestGluedAndNoName(t *testing.T) {
 		}
 	}
 }
+
+// What people write in the plainest words is found, and what only sounds like it is not.
+func TestPlainWords(t *testing.T) {
+	for _, c := range [][2]string{
+		{"Do not add new dependencies.", "Add `github.com/google/uuid` as a dependency."},
+		{"Do not add new dependencies.", "Add the dependency `github.com/google/uuid` for ids."},
+		{"Do not add dependencies.", "A new dependency, github.com/google/uuid, is added for ids."},
+		{"No third-party packages.", "Use `npm install uuid`."},
+		{"We use PostgreSQL as the database.", "Store sessions in MongoDB."},
+		{"Only MIT or Apache-2.0 licensed packages are allowed.", "Bundle the GPL-3.0 licensed chart library."},
+		{"Mails are sent asynchronously.", "Mails are sent synchronously."},
+		{"Users sign in with SAML.", "Users sign in with e-mail and password."},
+	} {
+		if len(Against(c[0], c[1])) != 1 {
+			t.Errorf("%q, %q: %v, want one", c[0], c[1], Against(c[0], c[1]))
+		}
+	}
+	for _, c := range [][2]string{
+		{"Do not add new dependencies.", "Remove `github.com/google/uuid` as a dependency."},
+		{"Do not add new dependencies.", "`github.com/google/uuid` is there as a dependency."},
+		{"Do not add new dependencies.", "A new dependency, github.com/google/uuid, is not added."},
+		{"Do not add new dependencies.", "Add `github.com/google/uuid` to the tests as a dependency."},
+		{"Do not add new dependencies.", "Add   as a dependency between the two modules."},
+		{"No third-party packages.", "Users install it with `npm install acme`."},
+		{"No new dependencies.", "You get it by `npm install -g acme`; people can install acme with `pip install acme`, too."},
+		{"No new packages.", "Add a type to the package internal/queue."},
+		{"We use PostgreSQL as the database.", "The tests store sessions in MongoDB."},
+		{"We use PostgreSQL as the database.", "Do not store sessions in MongoDB."},
+		{"We use PostgreSQL as the database of the search.", "Store sessions in MongoDB."},
+		{"Only MIT licensed packages are allowed.", "Include the text of the GPL-3.0 licence of readline in the comparison."},
+		{"Only MIT licensed packages are allowed.", "Do not bundle the GPL-3.0 licensed chart library."},
+		{"Mails are sent asynchronously.", "Mails are rendered synchronously."},
+		{"Mails are sent asynchronously.", "Mails are not sent synchronously."},
+		{"Mails are sent asynchronously.", "Mails are sent synchronously in the tests."},
+		{"Mails are sent asynchronously.", "Receipts are sent synchronously."},
+		{"Users sign in with SAML.", "Users sign in with e-mail and password in development."},
+		{"Users sign in with SAML.", "Users sign in with e-mail and password as a second factor."},
+		{"Users sign in with a password.", "Users sign in with e-mail and password."},
+	} {
+		for i, found := range [][]Contradiction{Against(c[0], c[1]), Between(c[0], c[1])} {
+			if len(found) > 0 {
+				t.Errorf("%q, %q (%d): %v", c[0], c[1], i, found)
+			}
+		}
+	}
+}
