@@ -4,6 +4,7 @@
 package measure
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -55,7 +56,8 @@ type Place struct {
 
 // Reading is what was read at one commit.
 type Reading struct {
-	Key    string   `json:"key,omitempty"` // of the commit and of how it was measured; see Key
+	Key    string   `json:"key,omitempty"`  // of the commit and of how it was measured; see Key
+	Unit   string   `json:"unit,omitempty"` // "bytes" or "ms", of a gate that has none, whose command printed one
 	Series []Series `json:"series"`
 	Parts  []Part   `json:"parts,omitempty"`
 	Places []Place  `json:"places,omitempty"`
@@ -72,6 +74,7 @@ func One(v float64) Reading { return Reading{Series: []Series{{Samples: []float6
 
 // Add takes in what was measured once more.
 func (r *Reading) Add(more Reading) {
+	r.Unit = cmp.Or(r.Unit, more.Unit)
 	for _, s := range more.Series {
 		i := slices.IndexFunc(r.Series, func(o Series) bool { return o.Name == s.Name })
 		if i < 0 {

@@ -113,17 +113,50 @@ func (g Gate) blank() measure.Result {
 	return measure.Result{Name: g.Name, Unit: g.Unit, Bound: g.Bound(), Block: g.Blocks(), Owner: g.Owner}
 }
 
-// Read reads the value that a command printed, in the gate's unit.
+// Read reads the value that a command printed, in the gate's unit, or in bytes or
+// milliseconds where the gate has none and the command does.
 func (g Gate) Read(o Output) (measure.Reading, error) {
 	if g.Kind.Name != Number || o.Exit != 0 {
 		return g.Kind.Read(o)
 	}
-	v, unit, err := lastNumber(string(o.Stdout))
-	if err == nil {
-		v, err = convert(v, unit, g.Unit)
+	v, printed, err := lastNumber(string(o.Stdout))
+	unit := g.Unit
+	switch {
+	case err != nil:
+	case unit == "":
+		v, unit, err = g.plain(v, printed)
+	default:
+		v, err = convert(v, printed, unit)
 	}
-	if u, known := unitOf(g.Unit); err == nil && v == 0 && known && u.size && u.per == "" && g.Min == nil {
-		err = fmt.Errorf("0 %s: what is measured is not there; where that is right, say so with min: 0", g.Unit)
+	if u, known := unitOf(unit); err == nil && v == 0 && known && u.size && u.per == "" && g.Min == nil {
+		err = fmt.Errorf("0 %s: what is measured is not there; where that is right, say so with min: 0", unit)
 	}
-	return one(v, err)
+	r, err := one(v, err)
+	if g.Unit == "" && err == nil {
+		r.Unit = unit
+	}
+	return r, err
+}
+
+// plain turns what was printed with a unit into bytes or milliseconds, for a gate that has no
+// unit: 900 kB and 1.2 MB are compared as what they are. A bound that is a plain number can be
+// meant in any unit, so that nothing is held against it.
+func (g Gate) plain(v float64, printed string) (float64, string, error) {
+	u, known := unitOf(printed)
+	switch {
+	case !known && (unitWord(printed) != "" || scale[printed]):
+		return 0, "", fmt.Errorf("the command printed the unit %s, and the gate has none: print bytes, milliseconds or a plain number, or set unit: %[1]s", printed)
+	case !known:
+		return v, "", nil
+	case g.Max != nil && *g.Max != 0, g.Min != nil && *g.Min != 0, g.WorseBy != "" && !strings.HasSuffix(strings.TrimSpace(string(g.WorseBy)), "%"):
+		return 0, "", fmt.Errorf("the command printed the unit %s, and the gate has none: set unit to that which its bounds are meant in, such as unit: %[1]s", printed)
+	}
+	unit, per := "bytes", u.factor
+	if !u.size {
+		unit, per = "ms", u.factor/1e6
+	}
+	if u.per != "" {
+		unit += "/" + u.per
+	}
+	return v * per, unit, nil
 }

@@ -1,6 +1,7 @@
 package quality
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,6 +36,7 @@ func (g Gate) Judge(head measure.Reading, base *measure.Reading, why string) mea
 	if m.Error = g.cannot(head, base, why); m.Error != "" {
 		return m
 	}
+	m.Unit = cmp.Or(g.Unit, head.Unit)
 	all, m2 := g.compare(head, base), &m
 	if need := g.tooFew(all); need > 0 {
 		m.Error = fmt.Sprintf("%d benchmarks with %d measures of each side can show nothing: set repeats to %d, or measure fewer", len(all), all[0].n, need)
@@ -93,6 +95,14 @@ func (g Gate) cannot(head measure.Reading, base *measure.Reading, why string) st
 	case base == nil && g.WorseBy != "":
 		return "there is no value at the base: " + why
 	case base == nil || g.Gone:
+	case base.Unit != head.Unit && somewhat(head) && somewhat(*base):
+		said := func(r measure.Reading) string {
+			if r.Unit == "" {
+				return "without a unit"
+			}
+			return "in " + r.Unit
+		}
+		return fmt.Sprintf("the value is printed here %s, at the base %s: print it in one unit, and set unit", said(head), said(*base))
 	default:
 		for _, s := range base.Series {
 			if !slices.ContainsFunc(head.Series, func(o measure.Series) bool { return o.Name == s.Name }) {
@@ -104,6 +114,11 @@ func (g Gate) cannot(head measure.Reading, base *measure.Reading, why string) st
 		return "nothing was measured: no benchmark ran"
 	}
 	return ""
+}
+
+// somewhat reports whether a value is not 0, which is the same in each unit.
+func somewhat(r measure.Reading) bool {
+	return slices.ContainsFunc(r.Series, func(s measure.Series) bool { return Median(s.Samples) != 0 })
 }
 
 // compare holds each series that both sides have against the base's, the worst first.

@@ -292,7 +292,7 @@ func TestUnits(t *testing.T) {
 		{"took 1.5 min.", "s", 90, ""},
 		{"900 dist/app.js", "bytes", 900, ""},
 		{"900", "", 900, ""},
-		{"4.5 MB", "", 4.5, ""},
+		{"4.5 MB", "", 4_500_000, ""},
 		{"12 findings", "findings", 12, ""},
 		{"600kB", "ms", 0, "printed the unit kB where the gate's is ms"},
 		{"3s", "bytes", 0, "printed the unit s where the gate's is bytes"},

@@ -20,6 +20,8 @@ var (
 		"ns": 1, "nanosecond": 1, "us": 1e3, "µs": 1e3, "microsecond": 1e3, "ms": 1e6, "msec": 1e6, "millisecond": 1e6,
 		"s": 1e9, "sec": 1e9, "second": 1e9, "min": 60e9, "minute": 60e9, "h": 3600e9, "hr": 3600e9, "hour": 3600e9, "day": 86400e9,
 	}
+	// scale are the letters that du -h prints for units of size.
+	scale = map[string]bool{"M": true, "G": true, "T": true, "P": true}
 	// unitLike is a word that can only be a unit of size or time, known or not.
 	unitLike = regexp.MustCompile(`(?i)^(?:[kmgtp]i?(?:b|o|bps|bits?)?|[\w-]*(?:bytes?|bits?|octets?|seconds?|secs?|minutes?|hours?|days?|weeks?))$`)
 )
