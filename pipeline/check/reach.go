@@ -163,7 +163,7 @@ func reachesFor(name string) []reach {
 	case &jsLang:
 		return jsReaches
 	}
-	return nil
+	return moreReachesFor(name)
 }
 
 // around is how many lines away the second half of a pattern may stand.
@@ -186,7 +186,7 @@ func (c *checker) reachesRunner(isTest map[string]bool) {
 				continue
 			}
 			for _, r := range append(list[:len(list):len(list)], anyReaches...) {
-				if r.rule == ruleDetects && r.what == importsTests && c.patch.apart(f, lines) || forked(lines[f], i) {
+				if r.rule == ruleDetects && (r.what == importsTests || r.what == namesTests) && c.patch.apart(f, lines) || forked(lines[f], i) {
 					continue
 				}
 				if r.what == byItsRun && tellsVersion(lines[f], i) {
