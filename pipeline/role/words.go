@@ -14,32 +14,19 @@ var (
 	constraint = regexp.MustCompile(`(?i)^[*_]*constraints?\s*(?::[*_]*|[*_]+\s*:)\s*`)
 )
 
-// FromWords is the artefact that a person has written in the place of a role: an item for
-// each line of a list, with the lines that are indented below it, or one of all the words.
-// What is over the caps is cut.
-func FromWords(r Role, words, login string, requirements []Item) Artefact {
+// Reading is the method by which FromWords reads a person's words now. An answer keeps the
+// one that it was taken with, so that it is read the same way ever after.
+const Reading = 1
+
+// FromWords is the artefact that a person has written in the place of a role, by one method
+// of reading: 0 is that of older logs. What is over the caps is cut.
+func FromWords(reading int, r Role, words, login string, requirements []Item) Artefact {
+	read := readList
+	if reading == 0 {
+		read = readLines
+	}
 	a := Artefact{Role: r, By: login}
-	var rest, items []string
-	in := false // an item
-	for line := range strings.SplitSeq(words, "\n") {
-		m := listed.FindStringSubmatch(line)
-		in = m != nil || in && (strings.TrimSpace(line) == "" || strings.ContainsRune(" \t", rune(line[0])))
-		switch {
-		case m != nil:
-			items = append(items, m[1])
-		case in:
-			items[len(items)-1] += " " + line
-		default:
-			rest = append(rest, line)
-		}
-	}
-	for _, words := range items {
-		a.Items = append(a.Items, itemsOf(r, words, requirements)...)
-	}
-	if a.Body = strings.TrimSpace(strings.Join(rest, "\n")); len(a.Items) == 0 {
-		a.Items = itemsOf(r, words, requirements)
-		a.Body = ""
-	}
+	a.Items, a.Body = read(r, words, requirements)
 	a.Items = a.Items[:min(len(a.Items), MaxItems)]
 	for len(a.Items) > 1 && len(a.Text()) > MaxBody {
 		a.Items = a.Items[:len(a.Items)-1]
@@ -53,6 +40,32 @@ func FromWords(r Role, words, login string, requirements []Item) Artefact {
 	}
 	a.number()
 	return a
+}
+
+// readList makes an item of each line of a list, with the lines that are indented below it,
+// or one of all the words.
+func readList(r Role, words string, requirements []Item) (items []Item, body string) {
+	var rest, list []string
+	in := false // an item
+	for line := range strings.SplitSeq(words, "\n") {
+		m := listed.FindStringSubmatch(line)
+		in = m != nil || in && (strings.TrimSpace(line) == "" || strings.ContainsRune(" \t", rune(line[0])))
+		switch {
+		case m != nil:
+			list = append(list, m[1])
+		case in:
+			list[len(list)-1] += " " + line
+		default:
+			rest = append(rest, line)
+		}
+	}
+	if len(list) == 0 {
+		return itemsOf(r, words, requirements), ""
+	}
+	for _, words := range list {
+		items = append(items, itemsOf(r, words, requirements)...)
+	}
+	return items, strings.TrimSpace(strings.Join(rest, "\n"))
 }
 
 // itemsOf is what some words say: one item, but a criterion for each of the requirements
