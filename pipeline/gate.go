@@ -128,11 +128,12 @@ func (r *Run) choices(kind GateKind, g Guard) []Choice {
 	case GateHuman:
 		out = r.humanChoices(g)
 	case GateStuck:
-		out = []Choice{{Name: "continue", Arg: "N", Label: "go on for N more iterations; words on further lines go along"},
-			{Name: "take-over", Label: "stop, mend it by hand on the branch, then `resume`"},
-			{Name: "simplify", Arg: "WORDS", Label: "plan again with a simpler specification: say what may be left out"}}
+		out = append([]Choice{{Name: "continue", Arg: "N", Label: "go on for N more iterations; words on further lines go along"}}, otherwise...)
 	default:
 		out = []Choice{{Name: "continue", Arg: "N", Label: continueLabel(g.Name)}}
+		if r.Part != nil && g.vain() {
+			out = append(out, otherwise...)
+		}
 		if g.Name == GuardConflict || g.Name == GuardMoved {
 			out = append(out, Choice{Name: "take-over", Label: "stop, merge by hand on the branch, then `resume`"})
 		}
@@ -155,6 +156,12 @@ func (r *Run) choices(kind GateKind, g Guard) []Choice {
 		out = append(out, Choice{Name: "accept", Label: label})
 	}
 	return append(append(out, r.leaving()...), history, cancel)
+}
+
+// otherwise is what can be done where going on as before does not help.
+var otherwise = []Choice{
+	{Name: "take-over", Label: "stop, mend it by hand on the branch, then `resume`"},
+	{Name: "simplify", Arg: "WORDS", Label: "plan again with a simpler specification: say what may be left out"},
 }
 
 // humanChoices lists what a human can say who has to look at something.

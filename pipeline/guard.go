@@ -63,6 +63,11 @@ type Guard struct {
 	About []string `json:"about,omitempty"` // what an answer is about, by name: tests, or fingerprints of findings
 }
 
+// vain reports whether the guard says that the loop does not get the work done.
+func (g *Guard) vain() bool {
+	return slices.Contains([]GuardName{GuardIterations, GuardBounces, GuardSameFinding, GuardSameFailure, GuardDiminishing, GuardDoubts, GuardBreaker, GuardNoFix}, g.Name)
+}
+
 // staleLimit is how many rounds in a row may end without a commit, and
 // movedLimit how often the branch may move under a run, before a human is asked.
 // updateLimit is how often the base branch is taken in: what is verified then may
