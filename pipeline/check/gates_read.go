@@ -34,7 +34,10 @@ func (g *gauge) read(ctx context.Context, tree workspace, gate quality.Gate) (r 
 	}
 	var out quality.Output
 	if gate.Command != "" {
-		command := gate.Command
+		command, err := inModule(ctx, tree, gate)
+		if err != nil {
+			return r, "", err
+		}
 		if gate.Use == quality.BinarySize {
 			command = sizesOf(command)
 		}
@@ -59,6 +62,36 @@ func (g *gauge) read(ctx context.Context, tree workspace, gate quality.Gate) (r 
 		}
 	}
 	return r, "", nil
+}
+
+// inModule is a gate's command, run where the go.mod of its package lies, as tests are. Of a
+// workspace that is the root.
+func inModule(ctx context.Context, tree workspace, gate quality.Gate) (string, error) {
+	has := func(name string) (bool, error) {
+		_, err := tree.Read(ctx, name)
+		if absent(err) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+	dir := strings.TrimSuffix(path.Clean(gate.Package), "...")
+	if dir = path.Clean(dir); gate.Package == "" || dir == "." || strings.HasPrefix(dir, "..") || path.IsAbs(dir) {
+		return gate.Command, nil
+	}
+	if work, err := has("go.work"); work || err != nil {
+		return gate.Command, err
+	}
+	for module := dir; module != "."; module = path.Dir(module) {
+		is, err := has(path.Join(module, "go.mod"))
+		if err != nil {
+			return "", err
+		}
+		if is {
+			below := "./" + strings.TrimPrefix(strings.TrimPrefix(path.Clean(gate.Package), module), "/")
+			return "cd " + module + " && " + strings.TrimSuffix(gate.Command, gate.Package) + below, nil
+		}
+	}
+	return gate.Command, nil
 }
 
 // value reads what a command left; soft is why there is none.
@@ -179,7 +212,7 @@ func (g *gauge) sarif(ctx context.Context, tree workspace, gate quality.Gate, ou
 // sizesOf has a build into $d say how large each program is, and each of its packages. The
 // random generator's 32 MiB are listed as data, and are only there while it runs.
 func sizesOf(build string) string {
-	return build + ` && cd "$d" && for f in *; do [ -f "$f" ] || continue; wc -c <"$f" | sed "s|\$| $f|;s|^ *|S |"
+	return build + ` || exit 1; cd "$d" && for f in *; do [ -f "$f" ] || continue; wc -c <"$f" | sed "s|\$| $f|;s|^ *|S |"
 go tool nm -size "./$f" 2>/dev/null | awk '$3 ~ /^[TtRrDd]$/ && $4 != "crypto/internal/fips140/drbg.memory" { n = $4; sub(/\[.*/, "", n); m = n; k = 0
 while ((i = index(m, "/")) > 0) { k += i; m = substr(m, i + 1) }
 j = index(m, "."); if (j > 0) n = substr(n, 1, k + j - 1); size[n] += $2 } END { for (n in size) print "P " size[n] " " n }'; done; cd / && rm -rf "$d"`

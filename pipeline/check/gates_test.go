@@ -442,3 +442,29 @@ func TestVet(t *testing.T) {
 		t.Errorf("what does not build passes: %+v", m)
 	}
 }
+
+// The packages of a module below the root are measured in it, as its tests are run; a build
+// that fails says why.
+func TestGatesOfAModuleBelow(t *testing.T) {
+	need(t, "go")
+	base := strings.NewReplacer("-- ", "-- svc/api/").Replace(goProgram)
+	bad := "-- svc/api/words/words.go --\npackage words\n\nimport \"fmt\"\n\nfunc Count() int { fmt.Printf(\"%d\", \"x\"); return 3 }\n"
+	g := newGated(t, base, bad, config.Quality{Use: quality.GoVet, Package: "./svc/api/..."})
+	if m := g.measure(); m.OK || m.Value != 1 || m.Places[0].File != "svc/api/words/words.go" {
+		t.Errorf("%+v", m)
+	}
+	for _, name := range []string{"./svc/api", "svc/api", "./svc/api/"} {
+		g = newGated(t, base, "-- x.txt --\n", config.Quality{Use: quality.BinarySize, Package: name, WorseBy: "1%"})
+		if m := g.measure(); !m.OK || m.Value < 1e6 {
+			t.Errorf("%s: %+v", name, m)
+		}
+	}
+	gate := quality.Of(config.Quality{Use: quality.GoVet, Package: "./svc/api/..."})
+	if got, err := inModule(t.Context(), newWorkspace(t, base+"-- go.work --\ngo 1.22\n"), gate); err != nil || got != gate.Command {
+		t.Errorf("in a workspace: %q, %v", got, err)
+	}
+	g = newGated(t, goProgram, "-- words/words.go --\npackage words\n\nfunc Count() int { return x }\n", config.Quality{Use: quality.BinarySize, WorseBy: "1%"})
+	if m := g.measure(); m.OK || !strings.Contains(m.Error, "ended with 1") {
+		t.Errorf("what does not build: %+v", m)
+	}
+}
