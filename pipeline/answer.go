@@ -3,6 +3,7 @@ package pipeline
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -13,6 +14,7 @@ import (
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/module"
 	"forge/pipeline/text"
+	"forge/pipeline/upstream"
 )
 
 // Answer turns a slash command into what it does to the run: the events to append
@@ -166,13 +168,24 @@ func (r *Run) undecided(g *Gate, a *Answer, below string) string {
 	switch {
 	case asksAbout.MatchString(first), !letter && asksAbout.MatchString(note):
 		return fmt.Sprintf("Nothing was done: a question decides nothing. To decide, %s.", how)
-	case wrong != "", letter && d.Why == strings.TrimSpace(a.Text):
+	case wrong != "", letter && d.Why == strings.TrimSpace(a.Text), !letter && offered(f, first):
 		return fmt.Sprintf("Nothing was done: `choose` is %.100q; %s.", first, how)
 	case letter:
 		a.Way = f.Way(a.Text)
 		return r.takenBack(strings.ToLower(bare), note, a.Via)
 	}
 	return ""
+}
+
+// aboutLetter finds a letter that is spoken of: "option c", "not c", "I take c, please".
+var aboutLetter = lazyregexp.New(`(?i)^\PL*(?:(?:i|we|i'd|not|no|yes|rather|please|take|choose|pick|prefer|go|with|for|the|option|choice|letter|answer|number)\PL+)+` +
+	`(\pL)(?:\PL+(?:please|thanks|then))?\PL*$`)
+
+// offered reports whether words are about a letter of the ways out: the implementer, to whom
+// words go, has never seen the letters.
+func offered(f *upstream.Feedback, words string) bool {
+	m := aboutLetter.FindStringSubmatch(words)
+	return m != nil && slices.ContainsFunc(f.Offers(), func(o upstream.Offer) bool { return strings.EqualFold(o.Letter, m[1]) })
 }
 
 // takenBack says by what words seem to take a choice back that is more than words, or "".

@@ -205,6 +205,11 @@ func TestChoose(t *testing.T) {
 		{"(a) and then b", "", "comment", "one letter alone"},
 		{"q", "", "comment", "one letter alone"},
 		{"a good enough", "", "cli", "with words behind `--words`"},
+		{"option a", "", "comment", "one letter alone"},
+		{"not a", "", "cli", "one letter alone"},
+		{"I take (A), please", "", "dashboard", "one letter alone"},
+		{"option x", "", "comment", taken}, // none of the letters: words
+		{"take a list", "", "comment", taken},
 		{"use no sockets, only polling", "but not every second", "comment", taken},
 	} {
 		p := pipelinetest.New(listening(), Task{Issue: 1, Title: "x"})
