@@ -103,8 +103,10 @@ func bound(list []Token, lang string) map[string]bool {
 			}
 		}
 	}
-	for name := range not {
-		delete(out, name)
+	for name := range out {
+		if not[name] || slices.ContainsFunc(list, func(t Token) bool { return fills(t, name) }) {
+			delete(out, name)
+		}
 	}
 	return out
 }
@@ -143,7 +145,8 @@ func inlined(list []Token, lang string) (out []Token, names []string) {
 func unread(list []Token, lang string) (name string, out []Token, ok bool) {
 	for i, t := range list {
 		name = t.Text
-		if lang == "" || !isName(name) || name != "_" && mentions(list, name) > 1 {
+		blank := lang == "go" && name == "_"
+		if lang == "" || !isName(name) || !blank && mentions(list, name) > 1 {
 			continue
 		}
 		first, prev, next := i, at(list, i-1), at(list, i+1)
@@ -154,13 +157,15 @@ func unread(list []Token, lang string) (name string, out []Token, ok bool) {
 			first--
 		}
 		end := statementEnd(list, i, lang)
-		if end == len(list) || !begins(at(list, first-1)) && list[first].Line == list[first-1].Line {
+		if end == len(list) || !begins(at(list, first-1)) && (lang == "python" || list[first].Line == list[first-1].Line) {
 			continue
 		}
 		switch value := list[i+1 : end]; {
+		case slices.ContainsFunc(value, func(t Token) bool { return t.Text == "yield" }): // waits
+			continue
 		case len(value) == 0 && first < i: // let x;
 		case len(value) > 1 && lang == "python" && value[0].Text == ":" && !slices.ContainsFunc(value, func(t Token) bool { return t.Text == "=" }): // x: int
-		case len(value) == 2 && value[0].Text == "=" && (lang == "python" || first < i || name == "_"): // x = 0, const x = 0, _ = a
+		case len(value) == 2 && value[0].Text == "=" && (lang == "python" || first < i || blank): // x = 0, const x = 0, _ = a
 		default:
 			continue
 		}
@@ -172,14 +177,19 @@ func unread(list []Token, lang string) (name string, out []Token, ok bool) {
 	return "", nil, false
 }
 
-// mentions counts the tokens of a name.
+// mentions counts the tokens of a name, and the texts that may read it.
 func mentions(list []Token, name string) (n int) {
 	for _, t := range list {
-		if t.Text == name {
+		if t.Text == name || fills(t, name) {
 			n++
 		}
 	}
 	return n
+}
+
+// fills reports whether a text may take in the value of a name: f"{name}", `${name}`.
+func fills(t Token, name string) bool {
+	return (strings.HasPrefix(t.Text, `"`) || strings.HasPrefix(t.Text, "`")) && strings.Contains(t.Text, "{") && strings.Contains(t.Text, name)
 }
 
 func inlineOne(list []Token, lang string) (name string, out []Token, ok bool) {
@@ -203,16 +213,13 @@ func inlineOne(list []Token, lang string) (name string, out []Token, ok bool) {
 			rest++
 		}
 		end := statementEnd(list, rest, lang)
-		uses := 0
 		use := -1
-		for k, t := range list {
-			if t.Text == name {
-				if uses++; k >= rest && k < end {
-					use = k
-				}
+		for k := rest; k < end; k++ {
+			if list[k].Text == name {
+				use = k
 			}
 		}
-		if uses != 2 || use < 0 || to <= from || !movable(list[from:to], list[rest:use]) || at(list, use-1) == "." || at(list, use+1) == assign {
+		if mentions(list, name) != 2 || use < 0 || to <= from || !movable(list[from:to], list[rest:use]) || at(list, use-1) == "." || at(list, use+1) == assign {
 			continue
 		}
 		if lang == "js" && (at(list, use-1) == "{" || at(list, use-1) == ",") && (at(list, use+1) == "}" || at(list, use+1) == ",") && at(list, use-1)+at(list, use+1) != ",," {
