@@ -51,6 +51,6 @@ func TestWhatNowOfAModule(t *testing.T) {
 		t.Errorf("of a run that has ended, a module that nobody began %s", got)
 	}
 	if want := "Run 7, which planned it, does without it."; !strings.Contains(words, want) || strings.Contains(words, "run`") {
-		t.Errorf("it says not %q: %s", want, words)
+		t.Errorf("it does not say %q: %s", want, words)
 	}
 }

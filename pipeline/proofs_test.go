@@ -111,10 +111,10 @@ func TestProofsOfEarlierReports(t *testing.T) {
 		}
 		first, last := p.Run.Report(1), p.Run.Report(2)
 		if strings.Contains(first, "TestNew") || !strings.Contains(first, c.want) || strings.Contains(first, "#### Acceptance criteria") != (c.want != "") {
-			t.Errorf("%s: the first report says not %q:\n%s", c.name, c.want, first)
+			t.Errorf("%s: the first report does not say %q:\n%s", c.name, c.want, first)
 		}
 		if !strings.Contains(last, "AC1: tests: `TestNew` passed") {
-			t.Errorf("%s: the last report says not what shows AC1:\n%s", c.name, last)
+			t.Errorf("%s: the last report does not say what shows AC1:\n%s", c.name, last)
 		}
 	}
 }

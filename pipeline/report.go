@@ -272,7 +272,8 @@ func (r *Run) reportFindings(b *strings.Builder, it *Iteration) (list []Finding)
 	for _, f := range r.kept(it) {
 		list = append(list, f)
 		status := cmp.Or(r.statusOf(f.Fingerprint, it.Number), ", still there")
-		fmt.Fprintf(b, "- **%s** (%s%s)%s: %s\n  - %s\n", f.Severity, f.Category, status, at(f.File, f.Line), text.Clip(text.OneLine(f.Message), 200), it.Review.keeps(f.Fingerprint))
+		fmt.Fprintf(b, "- **%s** (%s%s)%s: %s\n  - %s\n", f.Severity, f.Category, status, at(f.File, f.Line),
+			text.Clip(text.OneLine(f.Message), 200), it.Review.keeps(f.Fingerprint))
 	}
 	withdrawn := r.withdrawn(it)
 	for _, line := range withdrawn {
@@ -304,11 +305,11 @@ func (r *Run) result(it *Iteration) string {
 	last := it.Number == len(r.Iterations)
 	switch {
 	case it.Result == ResultPassed && last && r.State == StateVerified:
-		but := ""
+		except := ""
 		if it.Tests != nil && len(it.Tests.Accepted) > 0 {
-			but = ", but for " + text.Plural(len(it.Tests.Accepted), "test", "tests") + " accepted with a module"
+			except = ", except for " + text.Plural(len(it.Tests.Accepted), "test", "tests") + " accepted with a module"
 		}
-		return "PASSED (" + Verified + ")" + but
+		return "PASSED (" + Verified + ")" + except
 	case last && r.Gate() != nil:
 		return "ESCALATION: " + r.Gate().Question
 	case it.Result == ResultInProgress:

@@ -36,7 +36,7 @@ func TestReportOfWhatStaysOpen(t *testing.T) {
 		report := p.Run.Report(i + 1)
 		for _, words := range want {
 			if !strings.Contains(report, words) {
-				t.Errorf("the report of iteration %d says not %q:\n%s", i+1, words, report)
+				t.Errorf("the report of iteration %d does not say %q:\n%s", i+1, words, report)
 			}
 		}
 		if n := strings.Count(report, " at a.go:"); n != []int{2, 1, 1, 0, 1, 0}[i] {

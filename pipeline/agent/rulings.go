@@ -91,7 +91,8 @@ func (p *phase) claims(ctx context.Context) (list, criteria []*claim, err error)
 // mayBeBack reports whether a later commit may have brought back what was fixed.
 func mayBeBack(run *pipeline.Run, is *pipeline.Issue) bool {
 	f := is.Finding
-	return is.State == pipeline.IssueFixed && is.FixedIn != run.Head && f.Severity.Blocks() && f.File != "" && f.Criterion == "" && f.Category != pipeline.CategoryHuman
+	return is.State == pipeline.IssueFixed && is.FixedIn != run.Head && f.Severity.Blocks() &&
+		f.File != "" && f.Criterion == "" && f.Category != pipeline.CategoryHuman
 }
 
 // follow finds out what became of a finding's place since it was last seen.

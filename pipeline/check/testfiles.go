@@ -39,8 +39,10 @@ var (
 		`|(?:^|/)node_modules/(?:\.bin/|(?:@jest|@vitest|@testing-library|@sinonjs|jest|vitest|mocha|chai|expect|ava|tap|tape|sinon|jasmine|nyc|c8|should|supertest|karma|babel-jest|ts-jest|cypress|playwright)(?:[-\w]*)/)` +
 		`|(?:^|/)vendor/(?:github\.com/(?:stretchr/testify|onsi/g|google/go-cmp|frankban/quicktest|matryer/is|smartystreets|sebdah/goldie)|gotest\.tools|gopkg\.in/check|pgregory\.net/rapid)`)
 	// loaded are files that a runner loads by itself, or that Ruby finds before those of its test library.
-	loaded = lazyregexp.New(`(?:^|/)minitest/(?:\w+_plugin|autorun|assertions|test|spec|unit|mock)\.rb$|(?:^|/)(?:lib|test|spec)/(?:minitest|rspec|test/unit)\.rb$` +
-		`|(?:^|/)(?:lib|test|spec)/rspec/(?:core|expectations|mocks|autorun|support)(?:\.rb$|/)|(?:^|/)META-INF/services/org\.(?:junit|testng|spockframework)\.|(?:^|/)\.cargo/config(?:\.toml)?$`)
+	loaded = lazyregexp.New(`(?:^|/)minitest/(?:\w+_plugin|autorun|assertions|test|spec|unit|mock)\.rb$` +
+		`|(?:^|/)(?:lib|test|spec)/(?:minitest|rspec|test/unit)\.rb$` +
+		`|(?:^|/)(?:lib|test|spec)/rspec/(?:core|expectations|mocks|autorun|support)(?:\.rb$|/)` +
+		`|(?:^|/)META-INF/services/org\.(?:junit|testng|spockframework)\.|(?:^|/)\.cargo/config(?:\.toml)?$`)
 	// pythonFirst are modules of the standard library that a runner imports: a file of
 	// that name at the root is found before them.
 	pythonFirst = lazyregexp.New(`^(?:abc|argparse|ast|asyncio|atexit|bdb|cmd|code|codecs|collections|contextlib|copy|dataclasses|datetime|difflib|dis|enum|errno|faulthandler|fnmatch|functools|gc|getopt|gettext` +

@@ -19,7 +19,7 @@ type Choice struct {
 }
 
 // HowToAnswer stands between the text of a question and its choices.
-const HowToAnswer = "Who has write access answers with the first line of a comment, or ticks a box:"
+const HowToAnswer = "Anyone with write access answers with the first line of a comment, or ticks a box:"
 
 // String is the question for who reads it elsewhere than on GitHub.
 func (q Question) String() string {

@@ -26,8 +26,12 @@ func (s *Split) Forecast(parallel int) (whole, split Price) {
 	}
 	pairs := len(s.Modules) * (len(s.Modules) - 1) / 2
 	mistakes := 0.30*float64(needs) + 0.05*float64(pairs-needs) // which only the integration sees
-	for _, p := range []Price{contract, wired, {mistakes * mended.Minutes, mistakes * mended.USD}, {(total - unwired) * review.Minutes / 2, (total - unwired) * review.USD / 2}} {
-		split.Minutes, split.USD = split.Minutes+p.Minutes, split.USD+p.USD
+	for _, part := range []struct {
+		Price
+		times float64
+	}{{contract, 1}, {wired, 1}, {corrected, mistakes}, {review, (total - unwired) / 2}} {
+		split.Minutes += part.times * part.Minutes
+		split.USD += part.times * part.USD
 	}
 	return whole, split
 }
@@ -42,13 +46,13 @@ const (
 )
 
 var (
-	contract = Price{6.5, 0.4}   // with the plan, and the tests of its base
-	tested   = Price{2, 0}       // of a base, or of a merge
-	review   = Price{2, 0.15}    // of a middling task's change
-	rework   = Price{9, 0.55}    // with its review and tests
-	wired    = Price{12.5, 0.87} // what is left to wire, when nothing is wrong
-	mended   = Price{10, 0.7}    // a mistake between modules, until it is gone
-	loops    = []struct {        // of a size that can be solved
+	contract  = Price{6.5, 0.4}   // with the plan, and the tests of its base
+	tested    = Price{2, 0}       // of a base, or of a merge
+	review    = Price{2, 0.15}    // of a middling task's change
+	rework    = Price{9, 0.55}    // with its review and tests
+	wired     = Price{12.5, 0.87} // what is left to wire, when nothing is wrong
+	corrected = Price{10, 0.7}    // a mistake between modules, until it is gone
+	loops     = []struct {        // of a size that can be solved
 		size float64
 		Price
 	}{{0, Price{6, 0.3}}, {0.5, Price{17.1, 1.21}}, {1, Price{28.3, 2.12}}, {2, Price{55.4, 4.32}}, {3, Price{84.8, 6.68}},
