@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"net"
 	"net/http"
@@ -156,9 +157,6 @@ func (s *sender) run(ctx context.Context) {
 		if err == nil {
 			err = s.round(ctx)
 		}
-		if err == nil {
-			err = s.tellIncidents(ctx)
-		}
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -240,21 +238,29 @@ func (s *sender) failed(ctx context.Context, cause error, retry time.Duration) {
 
 // round tells all that is behind the cursor, when this server is the one to do it.
 func (s *sender) round(ctx context.Context) error {
+	if err := s.each(ctx, s.o.DB.Behind, s.tellRun); err != nil {
+		return err
+	}
+	return s.each(ctx, s.o.DB.IncidentsBehind, s.tellIncident)
+}
+
+// each tells of all runs, or incidents, that are behind the cursor.
+func (s *sender) each(ctx context.Context, behind func(context.Context, string, int64, int) ([]int64, error), tell func(context.Context, int64) error) error {
 	for after := int64(0); ; {
 		held, err := s.hold(ctx)
 		if err != nil || !held {
 			return err
 		}
-		runs, err := s.o.DB.Behind(ctx, s.cursor(), after, atOnce)
-		if err != nil || len(runs) == 0 {
+		list, err := behind(ctx, s.cursor(), after, atOnce)
+		if err != nil || len(list) == 0 {
 			return err
 		}
-		for _, run := range runs {
-			if err := s.tellRun(ctx, run); err != nil {
+		for _, id := range list {
+			if err := tell(ctx, id); err != nil {
 				return err
 			}
 		}
-		after = runs[len(runs)-1]
+		after = list[len(list)-1]
 	}
 }
 
@@ -286,27 +292,34 @@ func (s *sender) tellRun(ctx context.Context, id int64) error {
 	if err != nil {
 		return err
 	}
-	told := 0
-	for i := range events {
-		e := &events[i]
-		if !s.wants(e.Type, run.Repo.FullName()) {
-			continue
+	wanted := func(yield func(Event) bool) {
+		for i := range events {
+			if e := &events[i]; s.wants(e.Type, run.Repo.FullName()) && !yield(newEvent(run, e, s.o.Hide)) {
+				return
+			}
 		}
+	}
+	return s.tell(ctx, wanted, events[len(events)-1].Seq, func(seq int64) error { return s.pass(ctx, id, seq) })
+}
+
+// tell tells events in their order, the last of all that are known being at seq. pass moves the cursor.
+func (s *sender) tell(ctx context.Context, wanted iter.Seq[Event], seq int64, pass func(seq int64) error) error {
+	told := 0
+	for e := range wanted {
 		if held, err := s.hold(ctx); err != nil || !held {
 			return err
 		}
-		ev := newEvent(run, e, s.o.Hide)
-		if err := s.send(ctx, ev.ID, ev.bytes()); err != nil {
-			return errors.Join(err, s.pass(ctx, id, e.Seq-1))
+		if err := s.send(ctx, e.ID, e.bytes()); err != nil {
+			return errors.Join(err, pass(e.Data.Seq-1))
 		}
 		s.through(ctx)
 		if told++; told%passAfter == 0 {
-			if err := s.pass(ctx, id, e.Seq); err != nil {
+			if err := pass(e.Data.Seq); err != nil {
 				return err
 			}
 		}
 	}
-	return s.pass(ctx, id, events[len(events)-1].Seq)
+	return pass(seq)
 }
 
 func (s *sender) pass(ctx context.Context, run, seq int64) error {

@@ -409,10 +409,9 @@ func TestTellsOfIncidents(t *testing.T) {
 	db := openStore(t)
 	r := newReceiver(t, nil)
 	s := newSender(t, db, Subscriber{URL: r.URL, Types: []string{"production.*"}})
-	clock := now
-	tracker := &production.Tracker{Now: clock}
+	tracker := &production.Tracker{Now: now}
 	tracker.Take(production.Observation{Kind: production.KindAnomaly, Source: "prom", Repo: "acme/shop", Environment: "production", Group: "g",
-		Severity: production.SeverityCritical, Status: production.StatusFiring, At: clock, Title: "Too slow, sk-secret", Text: "the text"})
+		Severity: production.SeverityCritical, Status: production.StatusFiring, At: now, Title: "Too slow, sk-secret", Text: "the text"})
 	i := tracker.Incidents[0]
 	tracker.Record(i, production.EventTold, production.EventData{Key: "private"})
 	tracker.Record(i, production.EventAsked, production.EventData{Number: 7, Question: &command.Question{Text: "What now, sk-secret?",
@@ -422,7 +421,7 @@ func TestTellsOfIncidents(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := s.tellIncidents(t.Context()); err != nil {
+		if err := s.round(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -447,15 +446,34 @@ func TestTellsOfIncidents(t *testing.T) {
 		}
 	}
 	check(r.got)
-	f, err := NewFollower(t.Context(), db, Choice{Since: now.Add(-time.Minute)}, s.o.Hide)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var followed []Event
-	for range 2 {
-		if err := f.Next(t.Context(), func(e Event) error { followed = append(followed, e); return nil }); err != nil {
+	follow := func(c Choice) (got []Event, from time.Time) {
+		t.Helper()
+		f, err := NewFollower(t.Context(), db, c, s.o.Hide)
+		if err != nil {
 			t.Fatal(err)
 		}
+		for range 2 {
+			if err := f.Next(t.Context(), func(e Event) error { got = append(got, e); return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return got, f.from
 	}
+	followed, from := follow(Choice{Since: now.Add(-time.Hour)})
 	check(followed)
+	if !from.Equal(now.Add(-overlap)) {
+		t.Errorf("it looks again at all since %s", from)
+	}
+	run := newRun(t, db, "a", 0)
+	for name, c := range map[string]Choice{
+		"may not be seen":         {Types: s.Types, Sees: func(repo string) bool { return repo != "acme/shop" }},
+		"is of another":           {Types: s.Types, Repos: []string{"acme/other"}},
+		"was before":              {Types: s.Types, Since: now.Add(time.Nanosecond)},
+		"is not the run's":        {Types: s.Types, Run: run.ID},
+		"is of a type not wanted": {Types: []string{"run.verified"}},
+	} {
+		if got, _ := follow(c); len(got) > 0 {
+			t.Errorf("what %s is told: %+v", name, got)
+		}
+	}
 }

@@ -47,7 +47,7 @@ type Follower struct {
 	Choice
 	db   *store.DB
 	hide func(string) string
-	from time.Time       // since when runs are looked at
+	from time.Time       // since when runs and incidents are looked at
 	seen map[int64]int64 // by run: the event that was told last, or passed over
 
 	incidents map[int64]int64 // the same by incident
@@ -78,10 +78,10 @@ func (f *Follower) Next(ctx context.Context, tell func(Event) error) error {
 	if err != nil {
 		return err
 	}
-	if err := f.nextIncidents(ctx, tell); err != nil {
+	newest, err := f.nextIncidents(ctx, tell)
+	if err != nil {
 		return err
 	}
-	newest := f.from
 	for _, row := range rows {
 		if row.Updated.After(newest) {
 			newest = row.Updated

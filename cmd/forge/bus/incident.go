@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"path"
 	"slices"
+	"time"
 
 	"forge/cmd/forge/incidents"
 	"forge/learn/production"
@@ -46,26 +47,7 @@ func newIncidentEvent(i *production.Incident, e *production.Event, hide func(str
 	}
 }
 
-// tellIncidents tells the events of incidents behind the cursor.
-func (s *sender) tellIncidents(ctx context.Context) error {
-	for after := int64(0); ; {
-		held, err := s.hold(ctx)
-		if err != nil || !held {
-			return err
-		}
-		list, err := s.o.DB.IncidentsBehind(ctx, s.cursor(), after, atOnce)
-		if err != nil || len(list) == 0 {
-			return err
-		}
-		for _, id := range list {
-			if err := s.tellIncident(ctx, id); err != nil {
-				return err
-			}
-		}
-		after = list[len(list)-1]
-	}
-}
-
+// tellIncident tells an incident's events behind the cursor, in their order.
 func (s *sender) tellIncident(ctx context.Context, id int64) error {
 	from, err := s.o.DB.IncidentCursor(ctx, s.cursor(), id)
 	if err != nil {
@@ -78,27 +60,14 @@ func (s *sender) tellIncident(ctx context.Context, id int64) error {
 	if err != nil {
 		return err
 	}
-	told := 0
-	for n := range events {
-		e := &events[n]
-		if e.Seq <= from || !s.wantsOf(e.Type, i.Repo) {
-			continue
-		}
-		if held, err := s.hold(ctx); err != nil || !held {
-			return err
-		}
-		ev := newIncidentEvent(i, e, s.o.Hide)
-		if err := s.send(ctx, ev.ID, ev.bytes()); err != nil {
-			return errors.Join(err, s.o.DB.PassIncident(ctx, s.cursor(), id, e.Seq-1))
-		}
-		s.through(ctx)
-		if told++; told%passAfter == 0 {
-			if err := s.o.DB.PassIncident(ctx, s.cursor(), id, e.Seq); err != nil {
-				return err
+	wanted := func(yield func(Event) bool) {
+		for n := range events {
+			if e := &events[n]; e.Seq > from && s.wantsOf(e.Type, i.Repo) && !yield(newIncidentEvent(i, e, s.o.Hide)) {
+				return
 			}
 		}
 	}
-	return s.o.DB.PassIncident(ctx, s.cursor(), id, i.Seq)
+	return s.tell(ctx, wanted, i.Seq, func(seq int64) error { return s.o.DB.PassIncident(ctx, s.cursor(), id, seq) })
 }
 
 // incidentOf reads an incident and what of its log belongs to it as it was read.
@@ -116,38 +85,48 @@ func incidentOf(ctx context.Context, db *store.DB, id int64) (*production.Incide
 }
 
 // nextIncidents hands tell what has come to incidents since the last call, and stops at its
-// error: that event comes again.
-func (f *Follower) nextIncidents(ctx context.Context, tell func(Event) error) error {
+// error: that event comes again. It returns when the newest changed.
+func (f *Follower) nextIncidents(ctx context.Context, tell func(Event) error) (newest time.Time, err error) {
 	if f.Run != 0 {
-		return nil
+		return newest, nil
 	}
 	rows, err := f.db.ChangedIncidents(ctx, f.from)
 	if err != nil {
-		return err
+		return newest, err
 	}
 	for _, row := range rows {
+		if row.Updated.After(newest) {
+			newest = row.Updated
+		}
 		if row.Seq <= f.incidents[row.ID] || !matches(f.Repos, row.Repo) || f.Sees != nil && !f.Sees(row.Repo) {
 			continue
 		}
-		i, events, err := incidentOf(ctx, f.db, row.ID)
-		if errors.Is(err, store.ErrNotFound) {
+		if err := f.tellIncident(ctx, row.ID, tell); err != nil {
+			return newest, err
+		}
+	}
+	return newest, nil
+}
+
+func (f *Follower) tellIncident(ctx context.Context, id int64, tell func(Event) error) error {
+	i, events, err := incidentOf(ctx, f.db, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for n := range events {
+		e := &events[n]
+		if e.Seq <= f.incidents[id] {
 			continue
 		}
-		if err != nil {
-			return err
-		}
-		for n := range events {
-			e := &events[n]
-			if e.Seq <= f.incidents[row.ID] {
-				continue
+		if !slices.Contains(untold, e.Type) && matches(f.Types, string(e.Type)) && !e.At.Before(f.Since) {
+			if err := tell(newIncidentEvent(i, e, f.hide)); err != nil {
+				return err
 			}
-			if !slices.Contains(untold, e.Type) && matches(f.Types, string(e.Type)) && !e.At.Before(f.Since) {
-				if err := tell(newIncidentEvent(i, e, f.hide)); err != nil {
-					return err
-				}
-			}
-			f.incidents[row.ID] = e.Seq
 		}
+		f.incidents[id] = e.Seq
 	}
 	return nil
 }
