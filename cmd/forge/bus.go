@@ -25,12 +25,12 @@ func busCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "bus", Short: "Show who is told of events and how that goes, or follow them as JSON lines", Args: shell.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			for _, name := range []string{"since", "run", "repo", "types"} {
-				if !follow && cmd.Flags().Changed(name) {
-					return shell.Usage("--%s chooses what --follow prints, and there is no --follow", name)
-				}
-			}
 			if !follow {
+				for _, name := range []string{"since", "run", "repo", "types"} {
+					if cmd.Flags().Changed(name) {
+						return shell.Usage("--%s chooses what --follow prints, and there is no --follow", name)
+					}
+				}
 				return shell.WithStoreAndConfig(cmd, busRows(cmd))
 			}
 			if since < 0 {

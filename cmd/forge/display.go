@@ -297,8 +297,10 @@ func completed(run *pipeline.Run, d pipeline.Data) line {
 		l.text = "approved"
 		if n := len(d.Review.Blocking()); n > 0 {
 			l.text = fmt.Sprintf("changes requested, %d of %d findings block", n, len(d.Review.Findings))
-		} else if it := run.Current(); it != nil && it.Review != nil && len(run.Blocking(it.Review)) > 0 {
-			l.text = "changes requested, " + text.Plural(len(run.Blocking(it.Review)), "finding", "findings") + " of before not gone"
+		} else if it := run.Current(); it != nil && it.Review != nil {
+			if n := len(run.Blocking(it.Review)); n > 0 {
+				l.text = "changes requested, " + text.Plural(n, "finding", "findings") + " of before not gone"
+			}
 		}
 	case d.Tests != nil && d.Tests.None != "":
 		l.text = "no tests: " + d.Tests.None

@@ -129,7 +129,8 @@ func (v Renderer) split() string {
 	}
 	e := p.Split.Estimate(v.Run.Config.Modules.Parallel)
 	whole, split := p.Split.Forecast(v.Run.Config.Modules.Parallel)
-	fmt.Fprintf(&b, "\n**Modules** (%d units of work, %d of them after each other; about %.0f minutes and $%.2f by the model, in one piece %.0f minutes and $%.2f)\n\n",
+	fmt.Fprintf(&b, "\n**Modules** (%d units of work, %d of them after each other; "+
+		"about %.0f minutes and $%.2f by the model, in one piece %.0f minutes and $%.2f)\n\n",
 		e.Serial, e.Whole, split.Minutes, split.USD, whole.Minutes, whole.USD)
 	for _, m := range p.Split.Modules {
 		needs := ""

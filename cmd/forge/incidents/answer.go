@@ -37,7 +37,7 @@ func Mute(ctx context.Context, db *store.DB, id int64, by string, d time.Duratio
 	}
 	return answer(ctx, db, id, now, func(tracker *production.Tracker, i *production.Incident) error {
 		if !i.State.Active() {
-			return &refusal{fmt.Sprintf("incident %d is %s: there is nothing to mute", id, i.State)}
+			return &refusal{fmt.Sprintf("Incident %d is %s: there is nothing to mute.", id, i.State)}
 		}
 		tracker.Record(i, production.EventMuted, production.EventData{By: by, Until: now.Add(d).UTC().Truncate(time.Second)})
 		return nil
@@ -65,10 +65,10 @@ func (s *Service) Answer(ctx context.Context, w work.Word) (string, error) {
 	case choice == "dismiss":
 		err = Dismiss(ctx, s.DB, id, w.Actor.Login, words, s.Now())
 		return s.said(err, "Incident %d was dismissed. For a day the same opens no other, unless it gets worse or something is deployed there.", id)
-	case choice == "mute" && words == "":
-		return fmt.Sprintf("Say for how long: `%s`.", command.Write(s.Slug, fmt.Sprintf("incident %d mute 2h", id))), nil
 	case choice == "":
 		return fmt.Sprintf("Say what you choose about incident %d: issue, run, revert, rollback, dismiss or mute.", id), nil
+	case choice == "mute" && words == "":
+		return fmt.Sprintf("Say for how long: `%s`.", command.Write(s.Slug, fmt.Sprintf("incident %d mute 2h", id))), nil
 	case choice == "mute":
 		d, wrong := time.ParseDuration(words)
 		if wrong != nil || d <= 0 || d > maxMute {

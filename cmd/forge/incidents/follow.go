@@ -143,7 +143,8 @@ func (s *Service) tell(ctx context.Context, tracker *production.Tracker, i *prod
 			continue
 		}
 		err := s.Teller.Tell(ctx, i.Repo, m.number, m.words, m.key)
-		if err == nil && m.key == late.key && s.Asked != nil {
+		reminded := err == nil && m.key == late.key
+		if reminded && s.Asked != nil {
 			s.Asked(i, m.number, m.words)
 		}
 		data := production.EventData{Key: m.key}
@@ -155,7 +156,7 @@ func (s *Service) tell(ctx context.Context, tracker *production.Tracker, i *prod
 		if err != nil {
 			return fmt.Errorf("tell of incident %d: %w", i.ID, err)
 		}
-		if m.key == late.key && err == nil && data.Why == "" { // who is told of events is reminded, too
+		if reminded { // who is told of events is, too
 			tracker.Record(i, production.EventAsked, production.EventData{Number: int64(m.number), Question: &command.Question{Text: m.words}})
 		}
 		tracker.Record(i, production.EventTold, data)

@@ -286,17 +286,13 @@ func (s *Service) read(d *record.Delivery) (r *reading, err error) {
 	return r, nil
 }
 
-// tracker returns the tracker of a repository, with what is known of it.
+// tracker returns the tracker of a repository: the one that is there, or a new one.
 func (s *Service) tracker(ctx context.Context, trackers map[string]*production.Tracker, repo string) (*production.Tracker, error) {
 	if d := trackers[repo]; d != nil {
 		return d, nil
 	}
-	d := &production.Tracker{Now: s.Now().UTC().Truncate(time.Microsecond)}
-	var err error
-	if d.Incidents, err = Read(ctx, s.DB, store.IncidentFilter{Repo: repo, Since: d.Now.Add(-24 * time.Hour), Limit: 1000}); err != nil {
-		return nil, err
-	}
-	if d.Deployments, err = readDeployments(ctx, s.DB, store.DeploymentFilter{Repo: repo, Since: d.Now.AddDate(0, 0, -14), Limit: 500}); err != nil {
+	d, err := newTracker(ctx, s.DB, repo, s.Now())
+	if err != nil {
 		return nil, err
 	}
 	trackers[repo] = d
@@ -316,7 +312,7 @@ func (s *Service) keep(ctx context.Context, trackers map[string]*production.Trac
 		}
 		changed = nil
 		for _, repo := range slices.Sorted(maps.Keys(trackers)) {
-			if err := s.saveAll(ctx, tx, trackers[repo]); err != nil {
+			if err := saveAll(ctx, s.DB, tx, trackers[repo]); err != nil {
 				return err
 			}
 			changed = append(changed, repo)

@@ -255,7 +255,7 @@ func TestCommands(t *testing.T) {
 	says("not found", "incident", "9")
 	says("is no incident", "incident", "x")
 	says("dismissed", "incident", "1", "--dismiss", "a test")
-	says("incident 1 is dismissed: there is nothing to mute", "incident", "1", "--mute", "2h")
+	says("Incident 1 is dismissed: there is nothing to mute", "incident", "1", "--mute", "2h")
 	says("Nothing goes wrong", "incidents")
 	says("Errors is high", "incidents", "--all")
 	says("forge incident open --repo OWNER/NAME", "incident", "open", "The shop is down")

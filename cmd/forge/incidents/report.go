@@ -21,9 +21,8 @@ import (
 // report takes in what a person says goes wrong.
 func report(ctx context.Context, db *store.DB, o production.Observation) (production.Note, error) {
 	o = o.ByPerson()
-	s := New(Options{DB: db, Now: func() time.Time { return o.At }})
 	for try := 0; ; try++ {
-		tracker, err := s.tracker(ctx, map[string]*production.Tracker{}, o.Repo)
+		tracker, err := newTracker(ctx, db, o.Repo, o.At)
 		if err != nil {
 			return production.Note{}, err
 		}

@@ -82,14 +82,25 @@ func Log(ctx context.Context, db *store.DB, id int64) ([]production.Event, error
 
 // Keep writes what has happened to the incidents of a tracker, all of it or nothing.
 func Keep(ctx context.Context, db *store.DB, tracker *production.Tracker) error {
-	s := New(Options{DB: db})
-	return db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error { return s.saveAll(ctx, tx, tracker) })
+	return db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error { return saveAll(ctx, db, tx, tracker) })
+}
+
+// newTracker is the tracker of a repository, with what is known of it.
+func newTracker(ctx context.Context, db *store.DB, repo string, now time.Time) (d *production.Tracker, err error) {
+	d = &production.Tracker{Now: now.UTC().Truncate(time.Microsecond)}
+	if d.Incidents, err = Read(ctx, db, store.IncidentFilter{Repo: repo, Since: d.Now.Add(-24 * time.Hour), Limit: 1000}); err != nil {
+		return nil, err
+	}
+	if d.Deployments, err = readDeployments(ctx, db, store.DeploymentFilter{Repo: repo, Since: d.Now.AddDate(0, 0, -14), Limit: 500}); err != nil {
+		return nil, err
+	}
+	return d, nil
 }
 
 // saveAll writes what has happened to the incidents of a tracker.
-func (s *Service) saveAll(ctx context.Context, tx *store.Tx, tracker *production.Tracker) error {
+func saveAll(ctx context.Context, db *store.DB, tx *store.Tx, tracker *production.Tracker) error {
 	for _, c := range tracker.Changes() {
-		if err := s.save(ctx, tx, c); err != nil {
+		if err := save(ctx, db, tx, c); err != nil {
 			return err
 		}
 	}
@@ -97,7 +108,7 @@ func (s *Service) saveAll(ctx context.Context, tx *store.Tx, tracker *production
 }
 
 // save writes what has happened to an incident.
-func (s *Service) save(ctx context.Context, tx *store.Tx, c *production.Change) error {
+func save(ctx context.Context, db *store.DB, tx *store.Tx, c *production.Change) error {
 	i := c.Incident
 	data, err := json.Marshal(i)
 	if err != nil {
@@ -114,7 +125,7 @@ func (s *Service) save(ctx context.Context, tx *store.Tx, c *production.Change) 
 		}
 		events = append(events, store.IncidentEvent{Seq: e.Seq, Type: string(e.Type), At: e.At, Data: data})
 	}
-	if err := s.DB.SaveIncident(ctx, tx, &row, c.Before, events); err != nil {
+	if err := db.SaveIncident(ctx, tx, &row, c.Before, events); err != nil {
 		return err
 	}
 	i.ID = row.ID

@@ -442,7 +442,7 @@ func TestPeopleReverted(t *testing.T) {
 	}{
 		{"by its files alone", "Say it as before", map[string]*string{"more.txt": nil}, "main", "it brought back what ran there before, as "},
 		{"with more beside it", "Revert \"Say more\"", map[string]*string{"more.txt": nil, "other.txt": &other}, "main", "it takes back “Say more” and does nothing else"},
-		{"by a hotfix of a release branch", "Mend it", map[string]*string{"other.txt": &other}, "release", "what ran there as "},
+		{"by a hotfix of a release branch", "Fix it", map[string]*string{"other.txt": &other}, "release", "what ran there as "},
 	} {
 		ts := newTestServer(t, testOptions{deploys: true,
 			files: map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] + "production: {ask: true, issue: true, roll_back: true, revert: true}\n"},

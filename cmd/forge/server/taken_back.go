@@ -21,11 +21,11 @@ const mostEarlier = 20
 func (c deployedCode) takenBack(ctx context.Context, repo pipeline.Repo, f *production.Facts, shipped []sandbox.Shipped) error {
 	d := f.Deployment
 	tree := func(sha string) string {
-		tree, _, _, err := c.gateway.CommitAt(ctx, repo, sha)
+		out, _, _, err := c.gateway.CommitAt(ctx, repo, sha)
 		if err != nil { // it may be gone
 			return ""
 		}
-		return tree
+		return out
 	}
 	reverts := 0
 	for _, s := range shipped {

@@ -534,11 +534,9 @@ func (v *Service) turned(ctx context.Context, s *Ship, run *pipeline.Run, now ti
 		if err != nil {
 			return false, err
 		}
-		n := slices.IndexFunc(list, func(d production.Deployment) bool { return d.ID == r.Deployment })
-		if n < 0 {
+		switch d := byID(list, r.Deployment); {
+		case d == nil:
 			continue
-		}
-		switch d := list[n]; {
 		case d.State == "failure" || d.State == "error":
 			r.Turned = fmt.Sprintf("deployment %d to %s ended as %s after it had succeeded", d.ID, r.Environment, d.State)
 		case d.Bake != nil && r.State != d.Bake.State && (d.Bake.State == rollout.Unhealthy || d.Bake.State == rollout.RolledBack):
@@ -616,13 +614,17 @@ func (v *Service) deployment(ctx context.Context, s *Ship, run *pipeline.Run) (*
 	}
 	r := s.record()
 	if s.deploys() || r.Deployment != 0 {
-		n := slices.IndexFunc(list, func(d production.Deployment) bool { return d.ID == r.Deployment })
-		if n < 0 {
-			return nil, nil
-		}
-		return &list[n], nil
+		return byID(list, r.Deployment), nil
 	}
 	return v.following(ctx, s, list, r.Began.Add(-time.Hour)), nil
+}
+
+// byID is the deployment of that number; nil when it is not among them.
+func byID(list []production.Deployment, id int64) *production.Deployment {
+	if n := slices.IndexFunc(list, func(d production.Deployment) bool { return d.ID == id }); n >= 0 {
+		return &list[n]
+	}
+	return nil
 }
 
 // mostNewer is how many deployments of other commits are looked at for whether they have the
