@@ -446,6 +446,9 @@ func TestTellsOfIncidents(t *testing.T) {
 		}
 	}
 	check(r.got)
+	if s.Repos = []string{"acme/other"}; s.wantsOf(production.EventAsked, "acme/shop") {
+		t.Error("a subscriber of one repository is told of another")
+	}
 	follow := func(c Choice) (got []Event, from time.Time) {
 		t.Helper()
 		f, err := NewFollower(t.Context(), db, c, s.o.Hide)

@@ -111,6 +111,8 @@ func (w *watched) said() string {
 // its run and its pull request are told that it is healthy. Covers V12.
 func TestBakeIsHealthy(t *testing.T) {
 	w := newWatched(t, config.Production{BakeMinutes: 5})
+	w.opts.Checks[0].Repo, w.opts.Queries[0].Repo = "Acme/Shop", "Acme/Shop" // letter case does not count
+	w.restart()
 	w.deploy(1, "production")
 	w.must(w.Bake(t.Context()))
 	w.deploy(2, "staging") // which is not measured, nor one that is watched

@@ -122,6 +122,15 @@ func TestStrictestRuling(t *testing.T) {
 	}
 }
 
+// What one of several reviewers was shown as being back is back for all.
+func TestBackForAll(t *testing.T) {
+	all := pipeline.Review{Back: []string{"b"}}
+	addReview(&all, pipeline.Review{Back: []string{"b", "a"}})
+	if d := cmp.Diff([]string{"a", "b"}, all.Back); d != "" {
+		t.Errorf("what is back (-want +got):\n%s", d)
+	}
+}
+
 // Covers T8: a point that one of several reviewers gave no reason for is open.
 func TestPointIsOpenForAll(t *testing.T) {
 	points := func(open ...bool) (out []point.Point) {
