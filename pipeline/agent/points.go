@@ -11,6 +11,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/agent/change"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/look"
 	"forge/pipeline/point"
 	"forge/pipeline/testname"
@@ -36,10 +37,55 @@ func (p *phase) points(ctx context.Context, c change.Change, now func(string) (s
 		return nil
 	}
 	var out []*question
-	for _, at := range look.Find(files, p.baseTests(c, now)) {
+	list := look.Find(files, p.baseTests(c, now))
+	base, head := p.goFiles(c, now)
+	for _, at := range look.Twins(base, head, files) {
+		same := slices.ContainsFunc(list, func(o point.Point) bool { return o.File == at.File && o.Kind == at.Kind })
+		if !same {
+			list = append(list, at)
+		}
+	}
+	for _, at := range list[:min(len(list), look.MaxPoints)] {
 		out = append(out, &question{id: fmt.Sprintf("P%d", len(out)+1), Point: at})
 	}
 	return out
+}
+
+var buildLine = lazyregexp.New(`^//(?:go:build| \+build) `)
+
+// goFiles are the files of Go without tests, at the base and at the head, of the directories in which the
+// change adds or renames such a file, or alters what one is built for.
+func (p *phase) goFiles(c change.Change, now func(string) (string, bool)) (base, head map[string]string) {
+	isProduct := func(name string) bool { return path.Ext(name) == ".go" && !isTestPath(name) }
+	dirs, changed := map[string]bool{}, map[string]bool{}
+	for _, f := range c.Files {
+		changed[f.Path], changed[f.From] = true, true
+		added, _ := f.Lines()
+		if isProduct(f.Path) && !f.Deleted && (f.From != f.Path || slices.ContainsFunc(added, func(l point.Line) bool { return buildLine.MatchString(l.Text) })) {
+			dirs[path.Dir(f.Path)] = true
+		}
+	}
+	base, head = map[string]string{}, map[string]string{}
+	for _, f := range c.Files {
+		content := ""
+		if !f.Deleted {
+			content, _ = now(f.Path)
+		}
+		if !f.Deleted && isProduct(f.Path) && dirs[path.Dir(f.Path)] {
+			head[f.Path] = content
+		}
+		if f.From != "" && isProduct(f.From) && dirs[path.Dir(f.From)] {
+			base[f.From] = f.Before(content)
+		}
+	}
+	for _, name := range p.job.Tree {
+		if dirs[path.Dir(name)] && isProduct(name) && !changed[name] {
+			if content, ok := now(name); ok {
+				base[name], head[name] = content, content
+			}
+		}
+	}
+	return base, head
 }
 
 // productFiles are the files of a change that are no tests. What only moves is nothing new.

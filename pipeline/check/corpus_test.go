@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"forge/pipeline/config"
 	"forge/pipeline/look"
 	"forge/pipeline/sandbox"
+	"forge/pipeline/testname"
 
 	"golang.org/x/tools/txtar"
 )
@@ -413,7 +415,12 @@ func TestAsked(t *testing.T) {
 			}
 		}
 		var got []string
-		for _, at := range look.Find(p.lookFiles(isTest), tests) {
+		base, head := maps.Clone(c.bases[k.base].files), maps.Clone(k.files)
+		for _, files := range []map[string]string{base, head} {
+			maps.DeleteFunc(files, func(name, _ string) bool { return isTest[name] || path.Ext(name) != ".go" || testname.IsFile(name) })
+		}
+		files := p.lookFiles(isTest)
+		for _, at := range append(look.Find(files, tests), look.Twins(base, head, files)...) {
 			got = append(got, string(at.Kind)+" "+at.File)
 		}
 		for _, want := range k.want {

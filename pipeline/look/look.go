@@ -24,8 +24,8 @@ type File struct {
 	Gone  []string
 }
 
-// maxPoints caps what the reviewer is asked of a change.
-const maxPoints = 12
+// MaxPoints caps what the reviewer is asked of a change.
+const MaxPoints = 12
 
 // Find returns the points of a change. tests are the base's files of tests, by name.
 func Find(files []File, tests map[string]string) []point.Point {
@@ -46,7 +46,7 @@ func Find(files []File, tests map[string]string) []point.Point {
 			}
 		}
 	}
-	return out[:min(len(out), maxPoints)]
+	return out[:min(len(out), MaxPoints)]
 }
 
 // find returns the first line of a kind.

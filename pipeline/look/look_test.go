@@ -126,6 +126,52 @@ func TestFindChance(t *testing.T) {
 	}
 }
 
+// Covers T8: a declaration of the base that gets a second body under other build constraints is asked
+// about; what is new, moves, or was there twice is not.
+func TestTwins(t *testing.T) {
+	const add, bad = "package a\n\nfunc Add(a, b int) int { return a + b }\n", "package a\n\nfunc Add(a, b int) int { return a - b }\n"
+	method := "package a\n\ntype S[T any] struct{}\n\nfunc (s *S[T]) Add() int { return 1 }\n"
+	for name, c := range map[string]struct {
+		base, head map[string]string
+		want       string
+	}{
+		"a tag":               {map[string]string{"a.go": add}, map[string]string{"add.go": "//go:build !prod\n\n" + add, "add_prod.go": "//go:build prod\n\n" + bad}, "add.go:5"},
+		"a suffix":            {map[string]string{"a.go": add}, map[string]string{"add_linux.go": add, "add_other.go": "//go:build !linux\n\n" + bad}, "add_linux.go:3"},
+		"beside what stays":   {map[string]string{"d/a.go": add}, map[string]string{"d/a.go": "//go:build !prod\n\n" + add, "d/b.go": "//go:build prod\n\n" + bad}, "d/a.go:1"},
+		"constraints swapped": {map[string]string{"a.go": "//go:build x\n\n" + add, "b.go": "//go:build !x\n\n" + bad}, map[string]string{"a.go": "//go:build y\n\n" + add, "b.go": "//go:build !y\n\n" + bad}, "a.go:1"},
+		"a method": {map[string]string{"a.go": method}, map[string]string{"a.go": "package a\n\ntype S[T any] struct{}\n", "a_linux.go": "package a\n\nfunc (s *S[T]) Add() int { return 1 }\n",
+			"b.go": "//go:build !linux\n\npackage a\n\nfunc (s *S[T]) Add() int { return 2 }\n"}, "a_linux.go:3"},
+
+		"new":             {map[string]string{"a.go": "package a\n"}, map[string]string{"a.go": "package a\n", "add_linux.go": add, "add_other.go": "//go:build !linux\n\n" + bad}, ""},
+		"twice before":    {map[string]string{"a_linux.go": add, "a_other.go": "//go:build !linux\n\n" + add}, map[string]string{"a_linux.go": bad, "a_other.go": "//go:build !linux\n\n" + add}, ""},
+		"renamed":         {map[string]string{"a_linux.go": add, "a_windows.go": add}, map[string]string{"b_linux.go": add, "b_windows.go": add}, ""},
+		"one alone":       {map[string]string{"a.go": add}, map[string]string{"a.go": "//go:build unix\n\n" + add}, ""},
+		"moved":           {map[string]string{"a.go": add}, map[string]string{"b_c.go": add}, ""},
+		"run by itself":   {map[string]string{"a.go": "package main\n\nfunc main() {}\n"}, map[string]string{"a.go": "package main\n\nfunc main() {}\n", "gen.go": "//go:build ignore\n\npackage main\n\nfunc main() {}\n"}, ""},
+		"another package": {map[string]string{"a/a.go": add}, map[string]string{"a/a.go": add, "b/b.go": add}, ""},
+	} {
+		var changed []File
+		for file, content := range c.head {
+			if was := c.base[file]; was != content {
+				f := of(file, content)
+				f.New = was == ""
+				f.Added = slices.DeleteFunc(f.Added, func(l point.Line) bool { return slices.Contains(strings.Split(was, "\n"), l.Text) })
+				changed = append(changed, f)
+			}
+		}
+		got := ""
+		for _, p := range Twins(c.base, c.head, changed) {
+			got += p.At()
+			if p.Kind != point.Place || p.Code == "" {
+				t.Errorf("%s: %+v", name, p)
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: asked at %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 // Many places of a kind in a file are one point, and a change of very many files does not
 // drown the reviewer.
 func TestFindIsBounded(t *testing.T) {
@@ -134,7 +180,7 @@ func TestFindIsBounded(t *testing.T) {
 		files = append(files, of("a.py", "x = os.environ\ny = os.environ\nz = os.environ"))
 	}
 	got := Find(files, nil)
-	if len(got) != maxPoints || got[0].More != 2 || got[0].At() != "a.py:1 and 2 more lines" {
+	if len(got) != MaxPoints || got[0].More != 2 || got[0].At() != "a.py:1 and 2 more lines" {
 		t.Errorf("%d points, the first %+v", len(got), got[0])
 	}
 }
