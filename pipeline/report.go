@@ -111,7 +111,7 @@ func (r *Run) reportOf(it *Iteration, tier string) string {
 	r.reportAdvice(&b, it, list)
 	r.reportHistory(&b, it.Number)
 	if passed {
-		b.WriteString("**Result: PASSED**\n\nNext: the system is validated, end to end.\n")
+		fmt.Fprintf(&b, "**Result: PASSED%s**\n\nNext: the system is validated, end to end.\n", r.except(it))
 		return b.String()
 	}
 	fmt.Fprintf(&b, "**Result: %s**\n", r.result(it))
@@ -305,11 +305,7 @@ func (r *Run) result(it *Iteration) string {
 	last := it.Number == len(r.Iterations)
 	switch {
 	case it.Result == ResultPassed && last && r.State == StateVerified:
-		except := ""
-		if it.Tests != nil && len(it.Tests.Accepted) > 0 {
-			except = ", except for " + text.Plural(len(it.Tests.Accepted), "test", "tests") + " accepted with a module"
-		}
-		return "PASSED (" + Verified + ")" + except
+		return "PASSED (" + Verified + ")" + r.except(it)
 	case last && r.Gate() != nil:
 		return "ESCALATION: " + r.Gate().Question
 	case it.Result == ResultInProgress:

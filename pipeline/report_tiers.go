@@ -164,6 +164,27 @@ func (t *TestReport) failsAs(evidence string) bool {
 	})
 }
 
+// except names who accepted modules with what is wrong in them: the whole has passed except for
+// that.
+func (r *Run) except(it *Iteration) string {
+	var out []string
+	for i := range r.Parts {
+		p := &r.Parts[i]
+		fails := it.Tests != nil && slices.ContainsFunc(p.Known, func(test string) bool { return slices.Contains(it.Tests.Accepted, test) })
+		if State(p.State) == StateAccepted && p.Left == "" && (fails || it == r.Current()) {
+			whom := "a person"
+			if p.By != "" {
+				whom = "@" + p.By
+			}
+			out = append(out, fmt.Sprintf("what %s accepted with the module %s", whom, p.ID))
+		}
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return ", except for " + strings.Join(out, " and ")
+}
+
 // reportProof lists every criterion with what shows that it is met, and every suite.
 func (r *Run) reportProof(b *strings.Builder, it *Iteration) {
 	if r.Plan == nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"forge/pipeline/config"
+	"forge/pipeline/module"
 	"forge/pipeline/point"
 	"forge/pipeline/testedit"
 	"forge/pipeline/text"
@@ -355,5 +356,25 @@ func TestFailsAs(t *testing.T) {
 		if tests.failsAs(evidence) != want {
 			t.Errorf("%q names a test that fails: %v", evidence, !want)
 		}
+	}
+}
+
+// Covers V8, V9: the result of each tier names who accepted a module whose test fails.
+func TestResultNamesWhoAccepted(t *testing.T) {
+	report := func(state State, accepted ...string) string {
+		r := &Run{State: StateVerified, Plan: &Plan{Split: &module.Split{Modules: []module.Module{{ID: "cc"}}}},
+			Parts: []module.Part{{ID: "cc", State: string(state), By: "ann", Known: []string{"TestCC"}}}}
+		r.Iterations = []Iteration{{Number: 1, Result: ResultPassed, Review: &Review{}, Tests: &TestReport{Accepted: accepted}}}
+		return r.Report(1)
+	}
+	but := ", except for what @ann accepted with the module cc**"
+	got := report(StateAccepted, "TestCC")
+	for _, want := range []string{"**Result: PASSED" + but, "**Result: PASSED (" + Verified + ")" + but} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if got := report(StateVerified); strings.Contains(got, "accepted") || !strings.Contains(got, "**Result: PASSED**") {
+		t.Errorf("nothing was accepted:\n%s", got)
 	}
 }
