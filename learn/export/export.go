@@ -147,7 +147,7 @@ func listField(name string, at func(*pipeline.Learning) *[]string) field {
 	}, func(l *pipeline.Learning, s string) error {
 		for s != "" {
 			one, rest := s, ""
-			if q, err := strconv.QuotedPrefix(s); err == nil {
+			if q, err := strconv.QuotedPrefix(s); err == nil && s[0] == '"' { // Go's other quotes are no quotes here
 				one, rest = q, s[len(q):]
 			} else if i := strings.Index(s, ","); i >= 0 {
 				one, rest = s[:i], s[i:]
