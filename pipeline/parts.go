@@ -67,6 +67,9 @@ func (r *Run) wantsParts(*Iteration) *Action {
 	if act := r.partFailed(); act != nil {
 		return act
 	}
+	if act := r.orphaned(s); act != nil {
+		return act
+	}
 	for _, m := range s.Modules {
 		if p := r.part(m.ID); p == nil || !p.Done() {
 			return await
@@ -203,6 +206,22 @@ func (r *Run) partFailed() *Action {
 			continue
 		default:
 			return r.leave(p, p.Why)
+		}
+	}
+	return nil
+}
+
+// orphaned leaves out a module that needs one that was left out before it was planned: a later
+// plan may name that one again, and it never begins a second time.
+func (r *Run) orphaned(s *module.Split) *Action {
+	for _, m := range s.Modules {
+		if r.part(m.ID) != nil {
+			continue
+		}
+		for _, need := range m.Needs {
+			if p := r.part(need); p != nil && p.Left != "" && p.Merged == "" {
+				return r.leave(&module.Part{ID: m.ID}, "it needs "+need)
+			}
 		}
 	}
 	return nil

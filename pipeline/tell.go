@@ -28,12 +28,13 @@ func (r *Run) tell() *Action {
 		if p.Run == 0 {
 			continue
 		}
-		done := partState(p).Ended()
+		done, unneeded := partState(p).Ended(), r.wantsCancelled(p)
 		answer := &Answer{Choice: "stop", By: r.StoppedBy, Via: viaParent, At: r.Updated}
 		switch {
-		case r.wantsCancelled(p) && !done && p.Told != "cancelled":
+		case unneeded && !done && p.Told != "cancelled":
 			answer.Choice = "cancel"
 			return r.told(p, "cancelled", Event{Type: EventRunCancelled, Data: Data{Answer: answer, Note: r.partOver(p)}})
+		case unneeded && !done: // it was told, and will say so: told to stop meanwhile, it would be told both without end
 		case r.State == StateStopped && !done && p.Told != "stopped":
 			return r.told(p, "stopped", Event{Type: EventRunStopped, Data: Data{Answer: answer}})
 		case r.State != StateStopped && !r.State.Ended() && !done && (p.Told == "stopped" || p.Halted):

@@ -479,7 +479,8 @@ func (r *Run) applyUpstream(e Event) bool {
 		EventUpstreamFailed: upstream.Failed, EventUpstreamResolved: upstream.Accepted, EventUpstreamRejected: upstream.Rejected,
 	}[e.Type]
 	said, f := e.Data.Upstream, r.Feedback()
-	if !is || said == nil || r.State != StateRunning {
+	told := what == upstream.Accepted && r.Part != nil && !r.State.Ended() // by its parent, which says it once: it may be stopped just then
+	if !is || said == nil || r.State != StateRunning && !told {
 		return is
 	}
 	if what == upstream.Accepted && r.Part != nil && f != nil && f.ID == said.ID { // its parent has acknowledged and answered it

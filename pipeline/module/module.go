@@ -430,8 +430,12 @@ func (s *Split) checkPromises(ids map[string]bool, l Limits, bad *problems) {
 	}
 }
 
-// Module returns a module by its id, nil when there is none.
+// Module returns a module by its id, nil when there is none, or no split: a feature may be
+// planned in one piece first.
 func (s *Split) Module(id string) *Module {
+	if s == nil {
+		return nil
+	}
 	for i := range s.Modules {
 		if s.Modules[i].ID == id {
 			return &s.Modules[i]

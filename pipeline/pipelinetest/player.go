@@ -292,6 +292,9 @@ func (p *Player) Human(verb, rest string) bool {
 			p.printf("  no finding %q", name)
 			return true
 		}
+		if p.Run.State.Ended() && !p.Run.Reopenable() { // it is said at a pull request, and there is none
+			return true
+		}
 		events := pipeline.SignalEvents([]pipeline.Signal{signal})
 		follow := p.Run.Dismissals(events, p.Now)
 		for _, e := range follow {
