@@ -65,7 +65,8 @@ type Guard struct {
 
 // vain reports whether the guard says that the loop does not get the work done.
 func (g *Guard) vain() bool {
-	return slices.Contains([]GuardName{GuardIterations, GuardBounces, GuardSameFinding, GuardSameFailure, GuardDiminishing, GuardDoubts, GuardBreaker, GuardNoFix}, g.Name)
+	return slices.Contains([]GuardName{GuardIterations, GuardBounces, GuardSameFinding, GuardSameFailure, GuardDiminishing, GuardDoubts,
+		GuardBreaker, GuardNoFix}, g.Name)
 }
 
 // staleLimit is how many rounds in a row may end without a commit, and

@@ -267,13 +267,12 @@ func (r *Run) reportFindings(b *strings.Builder, it *Iteration) (list []Finding)
 		list = append(list, it.Tests.Tampered...)
 	}
 	for _, f := range list {
-		fmt.Fprintf(b, "- **%s** (%s%s)%s: %s\n", f.Severity, f.Category, r.statusOf(f.Fingerprint, it.Number), at(f.File, f.Line), text.Clip(text.OneLine(f.Message), 200))
+		fmt.Fprintf(b, "- %s\n", f.inReport(r.statusOf(f.Fingerprint, it.Number)))
 	}
 	for _, f := range r.kept(it) {
 		list = append(list, f)
 		status := cmp.Or(r.statusOf(f.Fingerprint, it.Number), ", still there")
-		fmt.Fprintf(b, "- **%s** (%s%s)%s: %s\n  - %s\n", f.Severity, f.Category, status, at(f.File, f.Line),
-			text.Clip(text.OneLine(f.Message), 200), it.Review.keeps(f.Fingerprint))
+		fmt.Fprintf(b, "- %s\n  - %s\n", f.inReport(status), it.Review.keeps(f.Fingerprint))
 	}
 	withdrawn := r.withdrawn(it)
 	for _, line := range withdrawn {
@@ -283,6 +282,11 @@ func (r *Run) reportFindings(b *strings.Builder, it *Iteration) (list []Finding)
 		b.WriteString("\n")
 	}
 	return list
+}
+
+// inReport is a finding in a line of Markdown; status is what statusOf says of it.
+func (f *Finding) inReport(status string) string {
+	return fmt.Sprintf("**%s** (%s%s)%s: %s", f.Severity, f.Category, status, at(f.File, f.Line), text.Clip(text.OneLine(f.Message), 200))
 }
 
 // statusOf says what is worth knowing about a finding besides what it is: ", still

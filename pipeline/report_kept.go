@@ -84,9 +84,7 @@ func (r *Run) withdrawn(it *Iteration) (lines []string) {
 			continue
 		}
 		if x := it.Review.ruling(is.Fingerprint()); x != nil && x.Verdict == VerdictWithdrawn && x.gone("", it.Review.Head) {
-			f := is.Finding
-			lines = append(lines, fmt.Sprintf("- withdrawn: **%s** (%s)%s: %s\n  - the reviewer: %s\n", f.Severity, f.Category, at(f.File, f.Line),
-				text.Clip(text.OneLine(f.Message), 200), text.Clip(text.OneLine(x.Why), 200)))
+			lines = append(lines, fmt.Sprintf("- withdrawn: %s\n  - the reviewer: %s\n", is.Finding.inReport(""), text.Clip(text.OneLine(x.Why), 200)))
 		}
 	}
 	return lines

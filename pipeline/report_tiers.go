@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -105,9 +106,9 @@ func (r *Run) strays(it *Iteration) (out []string) {
 			continue
 		}
 		whose := "no module's"
-		for path, id := range r.Part.Owners {
+		for _, path := range slices.Sorted(maps.Keys(r.Part.Owners)) { // in an order, so that a report is always the same
 			if owns(path, name) {
-				whose = "of the module " + id
+				whose = "of the module " + r.Part.Owners[path]
 			}
 		}
 		if slices.Contains(r.Part.Contract, name) {

@@ -356,6 +356,13 @@ func TestFailsAs(t *testing.T) {
 		if tests.failsAs(evidence) != want {
 			t.Errorf("%q names a test that fails: %v", evidence, !want)
 		}
+		var b strings.Builder
+		r := &Run{Plan: &Plan{Criteria: []Criterion{{ID: "AC1", Text: "cc works"}}}}
+		r.Iterations = []Iteration{{Number: 1, Review: &Review{Compliance: []Compliance{{Criterion: "AC1", Met: true, Evidence: evidence}}}, Tests: tests}}
+		r.reportProof(&b, &r.Iterations[0])
+		if mark := map[bool]string{true: "| ❌, accepted |", false: "| ✅ |"}[want]; !strings.Contains(b.String(), mark) {
+			t.Errorf("%q shows no %q:\n%s", evidence, mark, &b)
+		}
 	}
 }
 
@@ -376,5 +383,18 @@ func TestResultNamesWhoAccepted(t *testing.T) {
 	}
 	if got := report(StateVerified); strings.Contains(got, "accepted") || !strings.Contains(got, "**Result: PASSED**") {
 		t.Errorf("nothing was accepted:\n%s", got)
+	}
+}
+
+// Covers V9: a module that nobody needs is told so once, also while the run is stopped.
+func TestUnneededModuleIsToldOnce(t *testing.T) {
+	r := &Run{ID: 7, State: StateStopped, Plan: &Plan{}, Parts: []module.Part{{ID: "c", Run: 703, State: string(StateRunning)}}}
+	first := r.tell()
+	if first == nil || first.Tell[0].Type != EventRunCancelled {
+		t.Fatalf("%+v", first)
+	}
+	r.Parts[0].Told = "cancelled"
+	if again := r.tell(); again != nil {
+		t.Errorf("it is told more before it has ended: %+v", again.Tell)
 	}
 }
