@@ -442,6 +442,7 @@ func TestPeopleReverted(t *testing.T) {
 	}{
 		{"by its files alone", "Say it as before", map[string]*string{"more.txt": nil}, "main", "it brought back what ran there before, as "},
 		{"with more beside it", "Revert \"Say more\"", map[string]*string{"more.txt": nil, "other.txt": &other}, "main", "it takes back “Say more” and does nothing else"},
+		{"with a commit that changes no file", "Say it again", map[string]*string{"more.txt": &more}, "main", "it brought nothing that did not run there before"},
 		{"by a hotfix of a release branch", "Fix it", map[string]*string{"other.txt": &other}, "release", "what ran there as "},
 	} {
 		ts := newTestServer(t, testOptions{deploys: true,

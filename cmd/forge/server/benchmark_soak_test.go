@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"forge/cmd/forge/server/servertest"
 	"forge/pipeline"
 )
 
@@ -32,15 +33,7 @@ new: |
 -- implementer 1/2 --
 >>> submit
 summary: Put a comma after hello
--- compliance */1 --
->>> submit
-criteria: [{id: AC1, met: true, evidence: test.sh}]
--- quality */1 --
->>> submit
-summary: Small and right.
-risk: 1
-findings: []
--- tester 1/1 --
+` + servertest.Approved + `-- tester 1/1 --
 @expect quality/speed
 @expect words/words.go
 >>> submit

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"forge/cmd/forge/server/servertest"
 	"forge/pipeline"
 )
 
@@ -44,15 +45,7 @@ content: IMAGES
 -- implementer 1/2 --
 >>> submit
 summary: Show the pictures
--- compliance */1 --
->>> submit
-criteria: [{id: AC1, met: true, evidence: test.sh}]
--- quality */1 --
->>> submit
-summary: Small and right.
-risk: 1
-findings: []
--- tester 1/1 --
+` + servertest.Approved + `-- tester 1/1 --
 @expect quality/axe
 @expect 12 elements, at most 0 elements; 0 elements at the base
 @expect page.html: image-alt

@@ -47,15 +47,7 @@ new: |
 -- implementer 1/2 --
 >>> submit
 summary: Put a comma after hello
--- compliance */1 --
->>> submit
-criteria: [{id: AC1, met: true, evidence: test.sh}]
--- quality */1 --
->>> submit
-summary: Small and right.
-risk: 1
-findings: []
--- tester 1/1 --
+` + servertest.Approved + `-- tester 1/1 --
 @expect quality/size
 @expect more than at the base
 @expect out/words.a: 3

@@ -28,15 +28,7 @@ new: "echo hullo, $1"
 -- implementer 1/2 --
 >>> submit
 summary: Put a comma after hello
--- compliance */1 --
->>> submit
-criteria: [{id: AC1, met: true, evidence: test.sh}]
--- quality */1 --
->>> submit
-summary: Small and right.
-risk: 1
-findings: []
--- tester */1 --
+` + servertest.Approved + `-- tester */1 --
 >>> submit
 failures: [{id: T1, cause: logic, analysis: It says hullo., confidence: 0.2}]
 -- implementer 2/1 --

@@ -65,6 +65,7 @@ func (c deployedCode) takenBack(ctx context.Context, repo pipeline.Repo, f *prod
 		}
 		if seen[o.Commit] = true; tree(o.Commit) == now {
 			f.Back = "it brought back what ran there before, as " + text.ShortSHA(o.Commit)
+			break
 		}
 	}
 	return ctx.Err()

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"forge/pipeline"
 )
@@ -107,20 +106,7 @@ func TestDependenciesOfYarn(t *testing.T) {
 		script += fmt.Sprintf("if [ \"$(cd %s/packages/b && node index.js)\" = hello ]; then echo ok %d - %s; else echo not ok %d - %s; fi\n", dir, i+2, dir, i+2, dir)
 	}
 	files["test.sh"] = script + "if [ ! -e /deps/ran ] && [ ! -e /deps/evil ]; then echo ok 5 - nothing of theirs ran; else echo not ok 5 - nothing of theirs ran; fi\n"
-	ts := newTestServer(t, p.options(files))
-	for round := range 2 {
-		asked := len(p.requests())
-		ts.labelInRound(round, "Greet again")
-		run, ok := ts.within(5*time.Minute, func(r *pipeline.Run) bool { return r.Task.Issue == ts.issue && r.State != pipeline.StateRunning })
-		if !ok || run.Current() == nil || run.Current().Tests == nil {
-			t.Fatalf("round %d: %s: %+v\n%s", round, run.State, run.Gates, ts.comments())
-		}
-		tests := run.Current().Tests
-		if said := strings.Join(tests.Setup, "\n"); tests.Passed != 5 || tests.Failed > 0 || said != "installed dependencies (yarn in old, yarn in older, yarn in web)" {
-			t.Errorf("round %d: %d passed, %d failed, setup: %s\n%+v", round, tests.Passed, tests.Failed, said, tests)
-		}
-		if more := p.requests()[asked:]; round == 0 && len(more) == 0 || round == 1 && len(more) > 0 {
-			t.Errorf("round %d: %d requests: %q", round, len(more), more)
-		}
-	}
+	p.twice(newTestServer(t, p.options(files)), 1, func(tests *pipeline.TestReport) bool {
+		return tests.Passed == 5 && tests.Failed == 0 && slices.Equal(tests.Setup, []string{"installed dependencies (yarn in old, yarn in older, yarn in web)"})
+	})
 }

@@ -26,6 +26,10 @@ new: "echo hello, $1"
 -- implementer */2 --
 >>> submit
 summary: Put a comma after hello
+` + Approved
+
+// Approved are the sections of a tape in which every review approves.
+const Approved = `
 -- compliance */1 --
 >>> submit
 criteria: [{id: AC1, met: true, evidence: test.sh}]
