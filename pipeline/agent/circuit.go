@@ -23,6 +23,8 @@ const (
 //	   └──────success────────┼────────────────────┤
 //	                         └──────failure───────┘  (T is further away each time)
 //
+// An answer may take minutes. So that nobody waits for a slow one, another call probes,
+// too, after half a minute, one more after a minute, and so on.
 // A wait that the provider asks for is kept to exactly; other waits grow from 5 s to
 // 15 min with full jitter, so that servers do not come back in step.
 type circuit struct {
@@ -35,7 +37,8 @@ type circuit struct {
 	mu       sync.Mutex
 	round    int             // counts openings and closings: late news of an earlier round is no news
 	until    time.Time       // open until then; zero: closed
-	probing  bool            // a call is under way that shows whether it is back
+	probes   int             // calls under way, or begun since it opened, that show whether it is back
+	probed   time.Time       // when the last of them began
 	failures int             // openings in a row
 	struck   int             // lesser failures in a row
 	why      *pipeline.Fault // of the last opening
@@ -69,13 +72,12 @@ func (c *circuit) enter(ctx context.Context, deadline time.Time) (pass, error) {
 		case c.until.IsZero():
 			defer c.mu.Unlock()
 			return pass{round: c.round}, nil
-		case wait <= 0 && !c.probing:
-			c.probing = true
-			defer c.mu.Unlock()
-			return pass{round: c.round, probe: true}, nil
-		case wait <= 0: // the probe's outcome decides
-			if wait = deadline.Sub(now); wait <= 0 {
-				wait = patience
+		case wait <= 0:
+			if wait = c.nextProbe().Sub(now); wait <= 0 {
+				c.probes++
+				c.probed = now
+				defer c.mu.Unlock()
+				return pass{round: c.round, probe: true}, nil
 			}
 		}
 		if now.Add(wait).After(deadline) {
@@ -94,6 +96,14 @@ func (c *circuit) enter(ctx context.Context, deadline time.Time) (pass, error) {
 		case <-c.after(wait):
 		}
 	}
+}
+
+// nextProbe is from when on another call may probe.
+func (c *circuit) nextProbe() time.Time {
+	if c.probes == 0 {
+		return c.until
+	}
+	return c.probed.Add(min(mostWait, patience<<min(c.probes-1, 5)))
 }
 
 // refusal is the fault of a call that is not made.
@@ -130,7 +140,7 @@ func (c *circuit) succeeded(p pass) {
 // close is for whoever holds the lock.
 func (c *circuit) close() {
 	c.round++
-	c.until, c.probing, c.failures, c.struck, c.why, c.late = time.Time{}, false, 0, 0, nil, false
+	c.until, c.probes, c.failures, c.struck, c.why, c.late = time.Time{}, 0, 0, 0, nil, false
 	c.signal()
 	if c.closed != nil {
 		c.closed()
@@ -149,7 +159,7 @@ func (c *circuit) abandoned(p pass) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if p.probe && p.round == c.round {
-		c.probing = false
+		c.probes = 0
 		c.signal()
 	}
 }
@@ -178,7 +188,7 @@ func (c *circuit) failed(p pass, f *failure) time.Time {
 	}
 	why := *f.fault // a copy: the caller's goes on to change
 	c.round++
-	c.until, c.probing, c.struck, c.why, c.late = now.Add(wait), false, 0, &why, f.kind.late()
+	c.until, c.probes, c.struck, c.why, c.late = now.Add(wait), 0, 0, &why, f.kind.late()
 	c.signal()
 	if c.opened != nil {
 		c.opened(c.until, f)

@@ -301,6 +301,40 @@ func TestProbe(t *testing.T) {
 	close(release)
 }
 
+// TestSlowProbe checks that a probe whose answer takes long holds up nobody else: another
+// call probes after half a minute, one more a minute later, and the first answer counts.
+func TestSlowProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &circuit{now: time.Now, after: time.After, random: func() float64 { return 0 }}
+		enter := func() (pass, error) { return c.enter(t.Context(), time.Now()) }
+		away := &failure{kind: kindUnreachable, fault: &pipeline.Fault{}}
+		first, err := enter()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.failed(first, away)
+		<-time.After(leastWait)
+		slow, err := enter()
+		if err != nil || !slow.probe {
+			t.Fatalf("%+v, %v; want the probe", slow, err)
+		}
+		for _, wait := range []time.Duration{patience, 2 * patience} {
+			<-time.After(wait - time.Nanosecond)
+			if p, err := enter(); err == nil {
+				t.Fatalf("%+v before %s", p, wait)
+			}
+			<-time.After(time.Nanosecond)
+			if p, err := enter(); err != nil || !p.probe {
+				t.Fatalf("after %s: %+v, %v; want one more probe", wait, p, err)
+			}
+		}
+		c.succeeded(slow)
+		if p, err := enter(); err != nil || p.probe {
+			t.Errorf("after an answer: %+v, %v; want any call let through", p, err)
+		}
+	})
+}
+
 // attemptAndTell makes one call and tells the circuit.
 func (m *remote) attemptAndTell(ctx context.Context) (Response, error) {
 	p, err := m.circuit.enter(ctx, m.opts.Now())
