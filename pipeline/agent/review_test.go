@@ -247,3 +247,47 @@ func TestCommentClosesNoWish(t *testing.T) {
 		}
 	}
 }
+
+// Covers T8: a wish that was fulfilled is open again when nothing is left of what fulfilled
+// it, wherever that was, and stays closed while something is.
+func TestWishIsUndone(t *testing.T) {
+	const code, mended = "return a + b", "return checked(a + b)"
+	added := func(file, line string) string {
+		return "diff --git a/" + file + " b/" + file + "\nnew file mode 100644\n--- /dev/null\n+++ b/" + file + "\n@@ -0,0 +1 @@\n+" + line + "\n"
+	}
+	removed := func(file, line string) string {
+		return "diff --git a/" + file + " b/" + file + "\ndeleted file mode 100644\n--- a/" + file + "\n+++ /dev/null\n@@ -1 +0,0 @@\n-" + line + "\n"
+	}
+	changed := func(file, old, now string) string {
+		return "diff --git a/" + file + " b/" + file + "\n--- a/" + file + "\n+++ b/" + file + "\n@@ -1 +1 @@\n-" + old + "\n+" + now + "\n"
+	}
+	wish := pipeline.Finding{Severity: "error", Category: pipeline.CategoryHuman, Message: "say why"}
+	placed := wish
+	placed.File, placed.Line, placed.Code = "a.py", 1, code
+	for _, c := range []struct {
+		name        string
+		finding     pipeline.Finding
+		seen, fixed string // what changed since it was seen, and since it was ruled fixed
+		back        bool
+	}{
+		{"all is as it was", wish, "", removed("NOTES.md", "why"), true},
+		{"what it took is gone, other work is new", wish, added("b.py", "x = 1"), removed("NOTES.md", "why") + added("b.py", "x = 1"), true},
+		{"what it took stands, other work is new", wish, added("NOTES.md", "why") + added("b.py", "x = 1"), added("b.py", "x = 1"), false},
+		{"other work is gone again", wish, added("NOTES.md", "why"), removed("b.py", "x = 1"), false},
+		{"its line is back, a test of it stands", placed, added("test_a.py", "check()"), changed("a.py", mended, code), true},
+		{"its line never changed, its file did and is as it was", placed, added("NOTES.md", "why"),
+			"diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1,2 +1 @@\n-x = 1\n " + code + "\n", false},
+	} {
+		run := newRun()
+		f := c.finding
+		run.Findings = []pipeline.Issue{{State: pipeline.IssueFixed, FixedIn: "fixed", Phase: pipeline.PhaseReview, Seen: "seen", Finding: &f}}
+		j := job(run, pipeline.PhaseRef{Phase: pipeline.PhaseReview, Iteration: 3}, newWorkspace(t, map[string]string{"a.py": code + "\n"}), nil)
+		j.Since = func(_ context.Context, commit string) (string, error) {
+			return map[string]string{"seen": c.seen, "fixed": c.fixed}[commit], nil
+		}
+		list, _, err := newAgent(t, "tape:x", nil).phase(j, pipeline.PhaseReview).claims(t.Context())
+		if back := len(list) == 1 && list[0].back; err != nil || back != c.back {
+			t.Errorf("%s: back %v, want %v; %v", c.name, back, c.back, err)
+		}
+	}
+}

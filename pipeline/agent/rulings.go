@@ -76,8 +76,13 @@ func (p *phase) claims(ctx context.Context) (list, criteria []*claim, err error)
 		if err := p.follow(ctx, c, patches); err != nil {
 			return nil, nil, err
 		}
-		if c.back = is.State == pipeline.IssueFixed; c.back && (c.changed() || patches[lastSeen(run, is)] == nil) {
-			continue
+		if is.State == pipeline.IssueFixed {
+			if c.back, err = p.undone(ctx, c, patches); err != nil {
+				return nil, nil, err
+			}
+			if !c.back {
+				continue
+			}
 		}
 		if is.Finding.Criterion != "" {
 			criteria = append(criteria, c)
@@ -90,30 +95,63 @@ func (p *phase) claims(ctx context.Context) (list, criteria []*claim, err error)
 
 // mayBeBack reports whether a later commit may have brought back what was fixed.
 func mayBeBack(run *pipeline.Run, is *pipeline.Issue) bool {
-	f := is.Finding
-	return is.State == pipeline.IssueFixed && is.FixedIn != run.Head && f.Severity.Blocks() &&
-		f.File != "" && f.Criterion == "" && f.Category != pipeline.CategoryHuman
+	return is.State == pipeline.IssueFixed && is.FixedIn != run.Head && is.Finding.Severity.Blocks() && is.Finding.Criterion == ""
+}
+
+// undone reports whether what fixed a finding is gone: its place is what it was when it was
+// seen. What has no place, and a wish, may have been fulfilled anywhere: then nothing of the
+// commits until it was ruled fixed is as they left it, and a file is again what it was before.
+func (p *phase) undone(ctx context.Context, c *claim, patches map[string]*change.Change) (bool, error) {
+	seen := patches[lastSeen(p.job.Run, c.issue)]
+	if seen == nil || !c.changed() {
+		return seen != nil, nil
+	}
+	f := c.issue.Finding
+	if f.File != "" && f.Category != pipeline.CategoryHuman {
+		return false, nil
+	}
+	fixed, err := p.since(ctx, c.issue.FixedIn, patches)
+	if fixed == nil || err != nil {
+		return false, err
+	}
+	now, stop := p.head(ctx)
+	if f.File != "" && !c.outcome.Changed && fixed.Restores(f.File, f.Code, now) {
+		return true, stop()
+	}
+	stands := func(f *change.File) bool { return !fixed.Has(f.Path) }
+	restored := func(f *change.File) bool { return !seen.Has(f.Path) }
+	return !slices.ContainsFunc(seen.Files, stands) && slices.ContainsFunc(fixed.Files, restored), stop()
+}
+
+// since is what was changed since a commit, nil when that is not known here any more.
+func (p *phase) since(ctx context.Context, commit string, patches map[string]*change.Change) (*change.Change, error) {
+	if patch, known := patches[commit]; known {
+		return patch, nil
+	}
+	var patch *change.Change
+	if commit == p.job.Run.Head {
+		patch = &change.Change{}
+	} else if commit != "" && p.job.Since != nil {
+		text, err := p.job.Since(ctx, commit)
+		if err != nil && ends(ctx, err) {
+			return nil, err
+		}
+		if err == nil {
+			read := change.Read(text)
+			patch = &read
+		}
+	}
+	patches[commit] = patch
+	return patch, nil
 }
 
 // follow finds out what became of a finding's place since it was last seen.
 func (p *phase) follow(ctx context.Context, c *claim, patches map[string]*change.Change) error {
 	run, f := p.job.Run, c.issue.Finding
 	seen := lastSeen(run, c.issue)
-	patch, known := patches[seen]
-	if !known {
-		if seen == run.Head {
-			patch = &change.Change{}
-		} else if seen != "" && p.job.Since != nil {
-			text, err := p.job.Since(ctx, seen)
-			if err != nil && ends(ctx, err) {
-				return err
-			}
-			if err == nil {
-				read := change.Read(text)
-				patch = &read
-			}
-		}
-		patches[seen] = patch
+	patch, err := p.since(ctx, seen, patches)
+	if err != nil {
+		return err
 	}
 	c.since = seen != "" && seen != run.Head && (patch == nil || len(patch.Files) > 0)
 	now, stop := p.head(ctx)
