@@ -39,7 +39,7 @@ func (r *Run) Notice(n Notice, at time.Time) ([]Event, string) {
 		if n.Branch != r.Branch {
 			return nil, "push to " + n.Branch + ": not the branch of the run"
 		}
-		if n.Head == r.Head || n.Head == r.Published.Head || n.Own && r.made(n.Head) {
+		if r.knows(n) {
 			return nil, "push of what the run knows already"
 		}
 		if a := r.Active; n.Own && n.Made != "" && n.Made == r.Trace && a != nil && slices.Contains([]Phase{PhaseImplement, PhaseUpdate, PhaseContract, PhaseMerge}, a.Phase) {
@@ -85,6 +85,13 @@ func (r *Run) Notice(n Notice, at time.Time) ([]Event, string) {
 		return nil, "noted; Forge sets draft and ready by itself when the run ends"
 	}
 	return nil, fmt.Sprintf("a notice of kind %q changes nothing in a run", n.Kind)
+}
+
+// knows reports whether a push brings nothing that the run has not seen. What it has made or
+// judged may come back late, but not from the head that it is at: that sets the branch back.
+func (r *Run) knows(n Notice) bool {
+	late := n.Own && r.made(n.Head) && (n.Before == "" || n.Before != r.Head)
+	return n.Head == r.Head || n.Head == r.Published.Head || late
 }
 
 // made reports whether a commit is one that the run has made, or has judged: a delivery

@@ -31,3 +31,24 @@ func TestPushOfWhatIsMade(t *testing.T) {
 		}
 	}
 }
+
+// What the run made or judged may be told of late. Whoever has Forge's token and sets the
+// branch back to it from where the run is has moved it.
+func TestPushOfWhatIsOld(t *testing.T) {
+	for _, c := range []struct {
+		name, head, before string
+		moved              bool
+	}{
+		{"late", "h1", "base", false}, {"late, of an older server", "h1", "", false}, {"set back", "h1", "h2", true}, {"set back to the base", "base", "h2", true},
+		{"the head again", "h2", "h1", false},
+	} {
+		for _, state := range []pipeline.State{pipeline.StateRunning, pipeline.StateVerified} {
+			r := pipeline.Run{ID: 7, State: state, Branch: "forge/x", Base: "base", Head: "h2", Made: []string{"h1", "h2"}}
+			r.Published.Pull = &pipeline.PullRef{Number: 1}
+			events, why := r.Notice(pipeline.Notice{Kind: pipeline.NoticePush, Branch: "forge/x", Head: c.head, Before: c.before, Own: true}, time.Unix(1, 0))
+			if moved := len(events) > 0; moved != c.moved {
+				t.Errorf("%s, %s: %v (%s), moved should be %v", c.name, state, events, why, c.moved)
+			}
+		}
+	}
+}

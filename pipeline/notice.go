@@ -50,6 +50,7 @@ type Notice struct {
 	Thread  int64        `json:"thread,omitempty"`  // id of the first comment of the conversation on the diff that the command was given in
 	Branch  string       `json:"branch,omitempty"`  // of a push
 	Head    string       `json:"head,omitempty"`    // SHA after the push, or of the pull request
+	Before  string       `json:"before,omitempty"`  // SHA before a push with Forge's own token
 	Merged  bool         `json:"merged,omitempty"`  //
 	Own     bool         `json:"own,omitempty"`     // of a push: with Forge's own token, which others may have, too
 	Made    string       `json:"made,omitempty"`    // of a push: the trace of the run that its newest commit names

@@ -119,7 +119,7 @@ func (r *Run) noticeAfter(n Notice, ev func(EventType, Data) []Event, at time.Ti
 	case NoticeIssueClosed:
 		return ev(EventRunClosed, Data{Note: "its issue was closed"}), fmt.Sprintf("run %d is over for good: its issue was closed", r.ID)
 	case NoticePush:
-		if n.Branch != r.Branch || n.Head == "" || n.Head == r.Head || n.Head == r.Published.Head || n.Own && r.made(n.Head) {
+		if n.Branch != r.Branch || n.Head == "" || r.knows(n) {
 			return nil, "a push of nothing new: " + over
 		}
 		e := reopening(n.Actor, n.Actor.Login+" pushed "+text.ShortSHA(n.Head), at)

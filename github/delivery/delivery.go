@@ -360,7 +360,7 @@ func (r reader) push() {
 	case r.own() && d.Deleted:
 		r.none("branch %s was deleted by Forge itself", branch)
 	case r.own(): // or by what else has its token: the run knows the commits that it made
-		r.n.Branch, r.n.Head, r.n.Own, r.n.Made = branch, d.After, true, MadeBy(d.HeadCommit.Message)
+		r.n.Branch, r.n.Before, r.n.Head, r.n.Own, r.n.Made = branch, d.Before, d.After, true, MadeBy(d.HeadCommit.Message)
 		r.is(pipeline.NoticePush, "push to %s with Forge's own token", branch)
 	case d.Deleted:
 		r.none("branch %s was deleted by %s", branch, d.Sender.Login)
