@@ -16,6 +16,8 @@ func (r *Run) applyElsewhere(e Event) bool {
 		r.moved(e)
 	case EventBranchDeleted:
 		r.BranchDeleted = !r.State.Ended()
+	case EventRetargeted:
+		r.Retargeted = e.Data.Note
 	case EventBaseMoved:
 		r.BaseHead = e.Data.Head
 		if m := e.Data.Mergeable; m != nil && r.State.Ended() {
@@ -63,14 +65,17 @@ func (r *Run) applyElsewhere(e Event) bool {
 	return true
 }
 
-// Behind says how what was verified or accepted stands to the base branch by now; "" as
-// long as nothing is known to have moved.
+// Behind says how what was verified or accepted stands to the base branch by now, and that
+// it is to go elsewhere; "" as long as nothing is known to have moved.
 func (r *Run) Behind() string {
-	m := r.Mergeable
+	m, base := r.Mergeable, r.Repo.DefaultBranch
+	if r.Retargeted != "" {
+		return fmt.Sprintf("The pull request goes into %s now: review and tests are about %s, and say nothing about that. Point it at %s again to have the verdict back.",
+			r.Retargeted, base, base)
+	}
 	if m == nil || !r.State.Ended() {
 		return ""
 	}
-	base := r.Repo.DefaultBranch
 	words := fmt.Sprintf("It was %s on %s at %s, which is %s ahead of that by now (%s).", r.State, base, text.ShortSHA(r.Base),
 		text.Plural(m.Behind, "commit", "commits"), text.ShortSHA(m.Base))
 	switch {

@@ -79,6 +79,7 @@ const (
 	EventBranchMoved   EventType = "branch.moved"             // Data.Head, Data.Actor: someone else pushed
 	EventBranchDeleted EventType = "branch.deleted"           // Data.Actor
 	EventBaseMoved     EventType = "base.moved"               // Data.Head: the branch that the work is for has gone on; Data.Mergeable when the run had ended
+	EventRetargeted    EventType = "pull.retargeted"          // Data.Note: the branch that the pull request goes into now, "" for the run's own; Data.Actor
 	EventChangesAsked  EventType = "review.changes_requested" // Data.Review: a human's findings; Data.Actor
 	EventIssueEdited   EventType = "issue.edited"             // Data.Task; Data.Actor, who may change it: what is wanted has changed
 

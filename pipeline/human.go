@@ -80,11 +80,27 @@ func (r *Run) Notice(n Notice, at time.Time) ([]Event, string) {
 	case NoticeFeedback:
 		return nil, "nothing that the run has to act on"
 	case NoticeBaseEdited:
-		return nil, fmt.Sprintf("noted; the run goes on for %s", r.Repo.DefaultBranch)
+		return r.retargeted(n, ev)
 	case NoticeDraft, NoticeReady, NoticeReopened, NoticeIssueReopened:
 		return nil, "noted; Forge sets draft and ready by itself when the run ends"
 	}
 	return nil, fmt.Sprintf("a notice of kind %q changes nothing in a run", n.Kind)
+}
+
+// retargeted is Notice for a pull request that goes into another branch now.
+func (r *Run) retargeted(n Notice, ev func(EventType, Data) []Event) ([]Event, string) {
+	base, actor := n.Base, n.Actor
+	if base == r.Repo.DefaultBranch {
+		base = ""
+	}
+	if base == r.Retargeted {
+		return nil, fmt.Sprintf("noted; the run is about %s", r.Repo.DefaultBranch)
+	}
+	events := ev(EventRetargeted, Data{Note: base, Actor: &actor})
+	if base == "" {
+		return events, "the pull request goes into " + r.Repo.DefaultBranch + " again"
+	}
+	return events, fmt.Sprintf("it is said that the verdict is about %s, not about %s", r.Repo.DefaultBranch, base)
 }
 
 // knows reports whether a push brings nothing that the run has not seen. What it has made or

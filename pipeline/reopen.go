@@ -127,6 +127,8 @@ func (r *Run) noticeAfter(n Notice, ev func(EventType, Data) []Event, at time.Ti
 		return []Event{e}, fmt.Sprintf("the run goes on: %s is reviewed and tested", text.ShortSHA(n.Head))
 	case NoticeBaseMoved:
 		return r.baseAfter(n, ev, at)
+	case NoticeBaseEdited:
+		return r.retargeted(n, ev)
 	case NoticeReviewed:
 		if events, text := r.reviewedBy(n, ev, at); len(events) > 0 {
 			return append([]Event{reopening(n.Actor, n.Actor.Login+" requested changes", at)}, events...), "the run goes on: " + text

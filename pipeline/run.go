@@ -122,15 +122,16 @@ type Run struct {
 	Reopened []string `json:"reopened,omitempty"` // why it went on each time after it had been verified or accepted (T9)
 	Closed   string   `json:"closed,omitempty"`   // why nothing reopens it: its pull request was merged or closed, until that is opened again, or its issue
 
-	BaseHead      string           `json:"base_head,omitempty"` // where the base branch has gone, until that is taken in
-	Mergeable     *mergeable.State `json:"mergeable,omitempty"` // how what was verified or accepted stands to the base branch by now; nil: as it did then
-	Rollouts      []rollout.Status `json:"rollouts,omitempty"`  // where the work runs, and how it fares there
-	Deployed      []rollout.Status `json:"deployed,omitempty"`  // all deployments of the work that were watched, as they fared last
-	Shipped       []rollout.Step   `json:"shipped,omitempty"`   // the environments that it was shipped to
-	Escaped       []string         `json:"escaped,omitempty"`   // the files with which a defect reached production that nobody had seen
-	BranchDeleted bool             `json:"gone,omitempty"`      // somebody deleted the branch
-	Published     Publication      `json:"published"`           // what GitHub shows
-	Rev           int64            `json:"rev"`                 // Seq of the last event that people should see on GitHub
+	Retargeted    string           `json:"retargeted,omitempty"` // another branch that the pull request goes into by now: nothing was judged for that
+	BaseHead      string           `json:"base_head,omitempty"`  // where the base branch has gone, until that is taken in
+	Mergeable     *mergeable.State `json:"mergeable,omitempty"`  // how what was verified or accepted stands to the base branch by now; nil: as it did then
+	Rollouts      []rollout.Status `json:"rollouts,omitempty"`   // where the work runs, and how it fares there
+	Deployed      []rollout.Status `json:"deployed,omitempty"`   // all deployments of the work that were watched, as they fared last
+	Shipped       []rollout.Step   `json:"shipped,omitempty"`    // the environments that it was shipped to
+	Escaped       []string         `json:"escaped,omitempty"`    // the files with which a defect reached production that nobody had seen
+	BranchDeleted bool             `json:"gone,omitempty"`       // somebody deleted the branch
+	Published     Publication      `json:"published"`            // what GitHub shows
+	Rev           int64            `json:"rev"`                  // Seq of the last event that people should see on GitHub
 }
 
 // Gate returns the open gate, or nil.

@@ -223,6 +223,8 @@ func narrate(run *pipeline.Run, e pipeline.Event) line {
 			return line{"github", words}
 		}
 		return line{"base", fmt.Sprintf("%s has moved on to %.7s", run.Repo.DefaultBranch, d.Head)}
+	case pipeline.EventRetargeted:
+		return line{"human", cmp.Or(run.Behind(), "the pull request goes into "+run.Repo.DefaultBranch+" again")}
 	case pipeline.EventBranchDeleted:
 		return line{"human", "somebody deleted the branch"}
 	case pipeline.EventBranchMoved:

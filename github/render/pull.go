@@ -74,6 +74,9 @@ func (v Renderer) verdict() string {
 	r := v.Run
 	switch r.State {
 	case pipeline.StateVerified:
+		if r.Retargeted != "" {
+			return quoted("WARNING", "**Verified** on "+v.commit(r.Head)+", but for another branch. "+v.behind())
+		}
 		if who := v.letPass(); who != "" {
 			return quoted("NOTE", "**Verified** on "+v.commit(r.Head)+strings.ReplaceAll(who, ";", ", with")+"; see below.")
 		}

@@ -383,6 +383,9 @@ func (v Renderer) Check() CheckState {
 	}
 	switch r.State {
 	case pipeline.StateVerified:
+		if r.Retargeted != "" {
+			return done("action_required", fmt.Sprintf("Verified for %s, but the pull request goes into %s", v.line(r.Repo.DefaultBranch, 100), v.line(r.Retargeted, 100)))
+		}
 		if c := r.Current(); c != nil && c.Review != nil && c.Tests != nil && c.Review.Head == r.Head && c.Tests.Head == r.Head && c.Tests.OK() {
 			if m := r.Mergeable; m != nil && m.Conflict {
 				return done("action_required", "Verified, but it conflicts with "+v.line(r.Repo.DefaultBranch, 100)+" by now")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"forge/pipeline"
+	"forge/pipeline/agent/change"
 )
 
 // answers is a model that submits what it is told for each conversation, and keeps
@@ -288,6 +289,29 @@ func TestWishIsUndone(t *testing.T) {
 		list, _, err := newAgent(t, "tape:x", nil).phase(j, pipeline.PhaseReview).claims(t.Context())
 		if back := len(list) == 1 && list[0].back; err != nil || back != c.back {
 			t.Errorf("%s: back %v, want %v; %v", c.name, back, c.back, err)
+		}
+	}
+}
+
+// Covers T8: what a person asked for at a place that is as it was is fulfilled only by a
+// changed file that the ruling names.
+func TestWishElsewhere(t *testing.T) {
+	wish := &pipeline.Finding{Severity: "error", Category: pipeline.CategoryHuman, Message: "say integers here", File: "a.py", Line: 1}
+	for _, c := range []struct {
+		name, why string
+		claim     claim
+		want      pipeline.Verdict
+	}{
+		{"nothing is named", "it is done", claim{files: []string{"b.py"}}, pipeline.VerdictOpen},
+		{"what did not change", "c.py:4 says so", claim{files: []string{"b.py"}}, pipeline.VerdictOpen},
+		{"a changed file", "lib/b.py:4 says so", claim{files: []string{"lib/b.py"}}, pipeline.VerdictFixed},
+		{"at its place", "done", claim{files: []string{"a.py"}, outcome: change.Fate{Changed: true}}, pipeline.VerdictFixed},
+		{"by the fix that the person named", "done", claim{files: []string{"b.py"}, fix: true}, pipeline.VerdictFixed},
+		{"nobody knows what changed", "done", claim{}, pipeline.VerdictFixed},
+	} {
+		c.claim.id, c.claim.issue, c.claim.since = "F1", &pipeline.Issue{Finding: wish}, true
+		if r, problem := c.claim.rule("fixed", c.why); r.Verdict != c.want || (problem == "") != (c.want == pipeline.VerdictFixed) {
+			t.Errorf("%s: %s (%s), want %s", c.name, r.Verdict, problem, c.want)
 		}
 	}
 }

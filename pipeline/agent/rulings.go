@@ -29,6 +29,7 @@ type claim struct {
 	fix     bool     // whether code was changed in another file, which the reviewer's own fix of it names
 	code    bool     // whether that was code, and had an effect: what only writes about the work does not do it
 	prose   []string // the writing that was changed since
+	files   []string // all that was changed since
 	said    string   // the implementer, of it
 	part    int      // which part of the change it is ruled on with
 }
@@ -158,6 +159,7 @@ func (p *phase) follow(ctx context.Context, c *claim, patches map[string]*change
 	c.code = c.since && (patch == nil || slices.ContainsFunc(patch.Files, func(f *change.File) bool { return works(f, now) }))
 	if patch != nil {
 		for _, f := range patch.Files {
+			c.files = append(c.files, f.Path)
 			if isProse(f.Path) && f.Effect(now) {
 				c.prose = append(c.prose, f.Path)
 			}
@@ -428,6 +430,9 @@ func (c *claim) rule(verdict, why string) (r pipeline.Ruling, problem string) {
 	case v == pipeline.VerdictWithdrawn && f.Category == pipeline.CategoryHuman:
 		r.Verdict = pipeline.VerdictOpen
 		return r, fmt.Sprintf("rulings: %s was asked for by a person, and only people take that back: rule it fixed or open", c.id)
+	case v == pipeline.VerdictFixed && r.Changed && !c.shows(why):
+		r.Verdict = pipeline.VerdictOpen
+		return r, fmt.Sprintf("rulings: %s was asked for by a person, and the code at its place is as it was: name the changed file that does what they ask for, or rule it open", c.id)
 	case v == pipeline.VerdictFixed && !r.Changed:
 		as := "the code at its place is as it was"
 		if r.Verdict = v; c.outcome.Idle != "" {
@@ -438,6 +443,16 @@ func (c *claim) rule(verdict, why string) (r pipeline.Ruling, problem string) {
 	}
 	r.Verdict = v
 	return r, ""
+}
+
+// shows reports whether a reason shows where a wish was fulfilled: at its place, or in a
+// file that it names and that was changed.
+func (c *claim) shows(why string) bool {
+	f := c.issue.Finding
+	if f.Category != pipeline.CategoryHuman || f.File == "" || c.outcome.Changed || c.fix || len(c.files) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(c.files, func(file string) bool { return strings.Contains(why, path.Base(file)) })
 }
 
 // find returns the claim that an id means: "F1", or the beginning of its fingerprint.

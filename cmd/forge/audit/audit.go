@@ -44,7 +44,7 @@ type Entry struct {
 var types = []pipeline.EventType{
 	pipeline.EventRunStarted, pipeline.EventRunStopped, pipeline.EventRunResumed, pipeline.EventRunAccepted, pipeline.EventRunCancelled,
 	pipeline.EventRunReset, pipeline.EventRunReopened, pipeline.EventRunClosed, pipeline.EventModuleRefused, pipeline.EventGateAnswered,
-	pipeline.EventGateOverride, pipeline.EventBranchMoved, pipeline.EventBranchDeleted, pipeline.EventChangesAsked, pipeline.EventIssueEdited,
+	pipeline.EventGateOverride, pipeline.EventBranchMoved, pipeline.EventBranchDeleted, pipeline.EventRetargeted, pipeline.EventChangesAsked, pipeline.EventIssueEdited,
 	pipeline.EventDismissed, pipeline.EventPullReviewed, pipeline.EventRemembered, pipeline.EventForgotten,
 }
 

@@ -331,6 +331,8 @@ func (d *timelineDraft) drawPeople(e *pipeline.Event) {
 		d.mark(e, "human", who, answered(data.Answer))
 	case pipeline.EventBranchMoved:
 		d.mark(e, "human", who, fmt.Sprintf("pushed %.7s to the branch", data.Head))
+	case pipeline.EventRetargeted:
+		d.mark(e, "human", who, "pointed the pull request at "+cmp.Or(data.Note, d.run.Repo.DefaultBranch))
 	case pipeline.EventBranchDeleted:
 		d.mark(e, "human", who, "deleted the branch")
 	case pipeline.EventRollout:
