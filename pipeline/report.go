@@ -307,6 +307,7 @@ func (r *Run) statusOf(fingerprint string, iteration int) string {
 // result is the last line of a report.
 func (r *Run) result(it *Iteration) string {
 	last := it.Number == len(r.Iterations)
+	of := func(b Bounce) bool { return b.Iteration == it.Number }
 	switch {
 	case it.Result == ResultPassed && last && r.State == StateVerified:
 		return "PASSED (" + Verified + ")" + r.except(it)
@@ -316,6 +317,9 @@ func (r *Run) result(it *Iteration) string {
 		return fmt.Sprintf("in progress (iteration %d of %d)", it.Number, r.MaxIterations())
 	case it.Brief != "":
 		return fmt.Sprintf("FAILED (iteration %d of %d): %s", it.Number, r.MaxIterations(), it.Brief)
+	case it.Result == ResultFailed && slices.ContainsFunc(r.Bounces, of):
+		b := r.Bounces[slices.IndexFunc(r.Bounces, of)]
+		return fmt.Sprintf("SENT BACK (iteration %d of %d): %s", it.Number, r.MaxIterations(), r.WhyBack(&b))
 	}
 	return fmt.Sprintf("%s (iteration %d of %d)", r.State, it.Number, r.MaxIterations())
 }

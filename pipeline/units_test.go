@@ -398,3 +398,12 @@ func TestUnneededModuleIsToldOnce(t *testing.T) {
 		t.Errorf("it is told more before it has ended: %+v", again.Tell)
 	}
 }
+
+// An iteration that people sent back after it had been verified does not read as verified.
+func TestReportOfWhatPeopleSentBack(t *testing.T) {
+	r := &Run{State: StateVerified, Loop: Loop{Bounces: []Bounce{{Phase: PhaseReview, Iteration: 1, Count: 1}},
+		Iterations: []Iteration{{Number: 1, Result: ResultFailed, Review: &Review{Ruled: true}}, {Number: 2, Result: ResultPassed}}}}
+	if report := r.Report(1); !strings.Contains(report, "SENT BACK (iteration 1 of") || !strings.Contains(report, "a maintainer asked for changes") {
+		t.Error(report)
+	}
+}

@@ -21,6 +21,10 @@ func ParseCommand(body, slug string) (command.Line, bool) {
 	if len(line)-len(trimmed) > 3 { // an indented code block
 		return command.Line{}, false
 	}
+	trimmed = strings.ReplaceAll(trimmed, "\u3000", " ") // the space, and the slash, of East Asian input methods
+	if after, wide := strings.CutPrefix(trimmed, "／"); wide {
+		trimmed = "/" + after
+	}
 	prefix := "/" + slug
 	if len(trimmed) < len(prefix) || !strings.EqualFold(trimmed[:len(prefix)], prefix) {
 		return command.Line{}, false

@@ -182,6 +182,8 @@ func TestParseCommand(t *testing.T) {
 		{"> /forge stop\n\n> /forge accept\n", false, command.Line{}},
 		{"> /forge stop\n\nNo.\n/forge accept", false, command.Line{}},
 		{"> one\n\n    /forge stop", false, command.Line{}},
+		{"／forge accept", true, command.Line{Name: "accept"}}, // as input methods of East Asia write it
+		{"/forge　continue　2", true, command.Line{Name: "continue", Args: "2"}},
 		{"/forge memory", true, command.Line{Name: "memory"}},
 		{"/forge memory error texts", true, command.Line{Name: "memory", Text: "error texts"}},
 		{"/forge remember Wrap errors\nall of them", true, command.Line{Name: "remember", Text: "Wrap errors\nall of them"}},

@@ -407,7 +407,7 @@ func (v Renderer) Check() CheckState {
 		return done("neutral", "Stopped by a human, not verified")
 	}
 	if it != nil && it.Result == pipeline.ResultFailed {
-		return done("failure", "Sent back: "+v.line(it.Brief, 200))
+		return done("failure", "Sent back: "+v.line(cmp.Or(it.Brief, r.WhyBack(&pipeline.Bounce{Iteration: it.Number})), 200))
 	}
 	n := 1
 	if it != nil {

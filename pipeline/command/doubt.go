@@ -30,7 +30,7 @@ func (l Line) Doubt(slug, notes string) string {
 		form, words = l.Name+" "+first, rest
 	}
 	form = "`" + Write(slug, form) + "`"
-	if words != "" {
+	if strings.Trim(words, ".!") != "" {
 		return fmt.Sprintf("Nothing was done: behind %s stands more on its line, %.100q, which may turn it around. If you mean it, write it alone; notes go %s.",
 			form, words, notes)
 	}
@@ -94,12 +94,14 @@ func TurnsAround(name, slug, note string) string {
 // it shares its script: that is why the line of the command takes no words at all.
 var against = strings.Fields(`
 	no not never nor none nobody nothing dont cannot cant wont shouldnt yet wait unless until till if when once only after before maybe perhaps hold stop undo
+	soon long provided providing assuming supposing pending subject conditional condition conditions depends depending contingent case whenever later tomorrow first should must need needs
 	nicht kein keine keinen keiner keinem nie niemals nein nichts niemand noch erst wenn falls sobald bevor bis nur sofern außer vielleicht halt stopp
-	ne pas non jamais rien aucun aucune sauf si seulement quand avant après attends
-	nunca jamás jamas nada nadie ninguno ninguna solo sólo cuando antes después todavía todavia aún tampoco quizás
-	não nao nem ninguém nenhum nenhuma se só somente quando depois ainda até talvez
-	mai niente nessuno nessuna soltanto quando dopo ancora finché forse
-	niet geen nooit nee niets niemand indien tenzij voordat pas alleen totdat misschien
+	vorausgesetzt solange zuerst vorher soll sollte muss müsste braucht später morgen bedingung
+	ne pas non jamais rien aucun aucune sauf si seulement quand avant après attends dès pourvu condition tant d'abord doit faut
+	nunca jamás jamas nada nadie ninguno ninguna solo sólo cuando antes después todavía todavia aún tampoco quizás apenas pronto siempre condición primero debe falta
+	não nao nem ninguém nenhum nenhuma se só somente quando depois ainda até talvez assim logo desde condição primeiro deve falta
+	mai niente nessuno nessuna soltanto quando dopo ancora finché forse appena purché condizione prima deve
+	niet geen nooit nee niets niemand indien tenzij voordat pas alleen totdat misschien zodra mits zolang eerst moet voorwaarde
 	inte ej nej aldrig inget ingen endast innan kanske ikke nei aldri intet ingenting hvis når kun før måske kanskje
 	ei eivät emme en älä älkää jos vasta ennen
 	nie nigdy nic nikt jeśli jeżeli dopiero tylko ani bez není nikdy nic nikdo pokud jestli až
