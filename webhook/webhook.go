@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"forge/pipeline/record"
+	"forge/webhook/route"
 
 	"github.com/gorilla/mux"
 )
@@ -179,7 +180,7 @@ func (r *Receiver) read(w http.ResponseWriter, req *http.Request, d *record.Deli
 		return nil, no
 	}
 	d.Payload = buf.data
-	d.Action, d.Repo = route(buf.data)
+	d.Action, d.Repo = route.Read(buf.data)
 	if r.opts.Outcome != nil {
 		d.Outcome = r.opts.Outcome(d.Event, buf.data)
 	}
@@ -208,7 +209,7 @@ func (r *Receiver) Take(ctx context.Context, guid, event string, payload []byte)
 		return fmt.Errorf("webhook: %q of %q is no delivery", shorten(event), shorten(guid))
 	}
 	d := record.Delivery{GUID: guid, Event: event, Received: r.opts.Clock(), Payload: payload}
-	d.Action, d.Repo = route(payload)
+	d.Action, d.Repo = route.Read(payload)
 	if r.opts.Outcome != nil {
 		d.Outcome = r.opts.Outcome(event, payload)
 	}

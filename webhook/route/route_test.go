@@ -1,4 +1,4 @@
-package webhook
+package route
 
 import (
 	"archive/tar"
@@ -14,7 +14,9 @@ import (
 	"testing"
 )
 
-func TestRouteFields(t *testing.T) {
+const labeled = `{"action":"labeled","issue":{"number":5},"repository":{"id":7,"full_name":"acme/site"}}`
+
+func TestFields(t *testing.T) {
 	for _, c := range []struct{ payload, action, repo string }{
 		{labeled, "labeled", "acme/site"},
 		{`{"repository":{"owner":{"full_name":"no"},"full_name":"a/b"},"action":"x"}`, "x", "a/b"},
@@ -29,13 +31,13 @@ func TestRouteFields(t *testing.T) {
 		{`{}`, "", ""}, {``, "", ""}, {`[]`, "", ""}, {`"action"`, "", ""}, {`{"action"`, "", ""}, {`{"action":`, "", ""},
 		{`{"action":"x`, "", ""}, {`{"action":"x","repository":{"full_name":"a/b"`, "x", "a/b"}, {`{"a" 1}`, "", ""}, {`{"a":"\"`, "", ""},
 	} {
-		if action, repo := route([]byte(c.payload)); action != c.action || repo != c.repo {
-			t.Errorf("route(%s): got %q, %q; want %q, %q", c.payload, action, repo, c.action, c.repo)
+		if action, repo := Read([]byte(c.payload)); action != c.action || repo != c.repo {
+			t.Errorf("Read(%s): got %q, %q; want %q, %q", c.payload, action, repo, c.action, c.repo)
 		}
 	}
 }
 
-// slowRoute is route by the standard library's decoder.
+// slowRoute is Read by the standard library's decoder.
 func slowRoute(payload []byte) (action, repo string) {
 	fields := func(data []byte) map[string]json.RawMessage {
 		dec := json.NewDecoder(bytes.NewReader(data))
@@ -65,17 +67,17 @@ func slowRoute(payload []byte) (action, repo string) {
 	return text(top["action"]), text(fields(top["repository"])["full_name"])
 }
 
-func FuzzRoute(f *testing.F) {
+func FuzzRead(f *testing.F) {
 	for _, s := range []string{labeled, `{"a":[{"b":"\\\""}],"action":"x"}`, `{"repository":{"x":{},"full_name":"\u00e4/b"}}`, `{"action":1}`, `{`, `{"a":"`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		action, repo := route(payload) // it must come back from any bytes
+		action, repo := Read(payload) // it must come back from any bytes
 		if !json.Valid(payload) {
 			return
 		}
 		if a, r := slowRoute(payload); a != action || r != repo {
-			t.Errorf("route(%q): got %q, %q; want %q, %q", payload, action, repo, a, r)
+			t.Errorf("Read(%q): got %q, %q; want %q, %q", payload, action, repo, a, r)
 		}
 	})
 }
@@ -83,9 +85,9 @@ func FuzzRoute(f *testing.F) {
 // examples returns GitHub's own example payloads by name.
 func examples(t testing.TB) map[string][]byte {
 	t.Helper()
-	f, err := os.Open("../../shared/github/webhook-examples.tar.gz")
+	f, err := os.Open("../../../shared/github/webhook-examples.tar.gz")
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("needs GitHub's webhook examples: ../../shared/github/webhook-examples.tar.gz")
+		t.Skip("needs GitHub's webhook examples: ../../../shared/github/webhook-examples.tar.gz")
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -115,10 +117,10 @@ func examples(t testing.TB) map[string][]byte {
 	}
 }
 
-func TestRouteReadsGitHubsExamples(t *testing.T) {
+func TestReadsGitHubsExamples(t *testing.T) {
 	withRepo := 0
 	for name, payload := range examples(t) {
-		action, repo := route(payload)
+		action, repo := Read(payload)
 		if a, r := slowRoute(payload); a != action || r != repo {
 			t.Errorf("%s: got %q, %q; want %q, %q", name, action, repo, a, r)
 		}
