@@ -50,6 +50,7 @@ func BackUp(ctx context.Context, db *store.DB, cfg settings.Config, now time.Tim
 	if err := os.MkdirAll(cfg.BackupDir, 0o700); err != nil {
 		return "", fmt.Errorf("back up: %w", err)
 	}
+	removeDrafts(cfg.BackupDir)
 	if info, err := os.Stat(cfg.DatabaseURL.Reveal()); err == nil {
 		if free, err := freeDisk(cfg.BackupDir); err == nil && free < info.Size()+leastDisk {
 			return "", fmt.Errorf("back up: %s has %s free, and the copy takes %s: make room, or set backup_dir", cfg.BackupDir, size(free), size(info.Size()))
@@ -69,6 +70,20 @@ func BackUp(ctx context.Context, db *store.DB, cfg settings.Config, now time.Tim
 		return path, fmt.Errorf("delete old backups: %w", err)
 	}
 	return path, nil
+}
+
+// removeDrafts removes what a process that died had copied so far: each would take as much
+// room as the database. One that is being written changes all the time.
+func removeDrafts(dir string) {
+	drafts, err := filepath.Glob(filepath.Join(dir, "forge-*.db.new*"))
+	if err != nil {
+		return // unreachable: the pattern is right
+	}
+	for _, path := range drafts {
+		if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > time.Hour {
+			_ = os.Remove(path) // it is tried again with the next backup
+		}
+	}
 }
 
 // ofFile reports whether the database is a file, which Forge backs up itself.

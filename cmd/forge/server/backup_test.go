@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,14 @@ func TestBackups(t *testing.T) {
 		return len(list) > 0
 	}, func() string { return "no backup is made" })
 	ts.must(os.WriteFile(filepath.Join(dir, "notes.db"), nil, 0o600))
+	begun := filepath.Join(dir, list[0].At.Add(-3*time.Hour).Format(backupForm)+".new") // by a server that died
+	fresh := filepath.Join(dir, list[0].At.Format(backupForm)+".new")                   // by a command that is at it
+	for _, path := range []string{begun, begun + "-journal", fresh} {
+		ts.must(os.WriteFile(path, nil, 0o600))
+	}
+	hours := time.Now().Add(-3 * time.Hour)
+	ts.must(os.Chtimes(begun, hours, hours))
+	ts.must(os.Chtimes(begun+"-journal", hours, hours))
 	cfg := settings.Config{BackupKeep: 2, BackupDir: dir}
 	for i := range 3 {
 		_, err := BackUp(t.Context(), ts.s.DB, cfg, list[0].At.Add(time.Duration(i+1)*time.Hour))
@@ -36,8 +45,17 @@ func TestBackups(t *testing.T) {
 	if len(kept) != 2 || !kept[0].At.Equal(list[0].At.Add(3*time.Hour)) || kept[0].Size == 0 {
 		t.Fatalf("kept: %+v", kept)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "notes.db")); err != nil {
-		t.Error(err)
+	names := func() (out []string) {
+		left, err := os.ReadDir(dir)
+		ts.must(err)
+		for _, e := range left {
+			out = append(out, e.Name())
+		}
+		return out
+	}
+	want := []string{filepath.Base(fresh), filepath.Base(kept[1].Path), filepath.Base(kept[0].Path), "notes.db"}
+	if got := names(); !slices.Equal(got, want) {
+		t.Errorf("there are %q, want %q", got, want)
 	}
 	copied, err := store.Open(t.Context(), kept[0].Path, slog.New(slog.DiscardHandler))
 	ts.must(err)
