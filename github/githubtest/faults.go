@@ -52,6 +52,15 @@ func (s *Server) ClearFaults() {
 	s.faults = nil
 }
 
+// SetGate has f called before each call that changes something is carried out, and again
+// (done) before it is answered. Where f returns false, the caller gets no answer, and
+// nothing is carried out: whoever calls is killed there.
+func (s *Server) SetGate(f func(operation string, done bool) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gate = f
+}
+
 // faultFor finds the rule that strikes a call. s.mu is held.
 func (s *Server) faultFor(c *call) *Fault {
 	for _, f := range s.faults {
@@ -78,6 +87,13 @@ func (s *Server) interfere(w http.ResponseWriter, rec *recorder, c *call, kind F
 	carryOut := func() {
 		next(rec, c.r, c)
 		c.effect = rec.status < 400
+	}
+	s.mu.Lock()
+	gate := s.gate
+	s.mu.Unlock()
+	gated := gate != nil && c.mutation
+	if gated && !gate(c.op, false) {
+		return 0 // serve breaks the connection
 	}
 	hang := func() int {
 		s.hang(1)
@@ -107,6 +123,9 @@ func (s *Server) interfere(w http.ResponseWriter, rec *recorder, c *call, kind F
 		return s.limited(w, c, kind, f)
 	}
 	carryOut()
+	if gated && !gate(c.op, true) {
+		return 0
+	}
 	rec.flushTo(w)
 	return rec.status
 }

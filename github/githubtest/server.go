@@ -82,6 +82,7 @@ type Server struct {
 	apps     int                  // how often somebody registered one
 	nodes    map[string]any
 	faults   []*Fault
+	gate     func(operation string, done bool) bool
 	hanging  int               // calls that get no answer
 	ci       map[string]*ciApp // other Apps, by slug
 	logs     map[string]jobLog // what a redirect leads to, by its key
