@@ -18,6 +18,9 @@ func readBraces(text, lang string) []Token {
 		}
 		return isWord(prev) || prev == ")" || prev == "]" || prev == "}" || prev == "?." || prev == ">" || strings.HasPrefix(prev, `"`) || strings.HasPrefix(prev, "`")
 	}
+	if lang == "js" {
+		markIdle(s.out, lang)
+	}
 	return ungroup(semicolons(s.out, lang == "js"), calls, lang == "js")
 }
 

@@ -22,7 +22,8 @@ func readGo(text string) []Token {
 	for {
 		pos, tok, lit := s.Scan()
 		if tok == token.EOF {
-			return out
+			markIdle(out, "go")
+			return trimmed(out)
 		}
 		if idle[file.Offset(pos)] {
 			continue
@@ -52,6 +53,17 @@ func readGo(text string) []Token {
 		}
 		out = append(out, t)
 	}
+}
+
+// trimmed leaves out the ends of statements behind which their block ends, too, but for what
+// does nothing.
+func trimmed(list []Token) (out []Token) {
+	for i, t := range list {
+		if n := beside(list, i, 1); t.Kind != Code || t.Text != ";" || n < 0 || list[n].Text != "}" {
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 // idleParens are the offsets of the parentheses without which a file reads the same.

@@ -7,16 +7,16 @@ import (
 
 // SameButNames reports whether two versions of a function are the same except for the names of
 // its own variables, and for values that are put into a variable right before their only
-// use, or are never read. names are those variables. It is sure of what it says, and does not
+// use, or are never read. names are those variables that were there before, and the new names
+// of those. It is sure of what it says, and does not
 // see all such.
 func SameButNames(file string, old, new []Token) (names []string, same bool) {
 	lang := language(file)
 	if !plain(old) || !plain(new) {
 		return nil, false
 	}
-	old, was := inlined(old, lang)
-	new, is := inlined(new, lang)
-	names = slices.Concat(was, is)
+	old, names = inlined(old, lang)
+	new, _ = inlined(new, lang)
 	if len(old) != len(new) {
 		return nil, false
 	}

@@ -20,6 +20,7 @@ func readPython(text string) []Token {
 	s.end()
 	list := s.out
 	markStatements(list, strings.Contains(text, "__doc__"))
+	markIdle(list, "python")
 	return ungroup(list, callsPython, false)
 }
 
@@ -270,6 +271,11 @@ func lambdaBefore(list []Token, at []int) bool {
 // markVariable marks the hint of a variable that is given a value.
 func markVariable(list []Token, at []int) {
 	end := slices.IndexFunc(at, func(k int) bool { return list[k].Text == "=" })
+	if end < 0 && len(at) > 1 && list[at[len(at)-1]].Text == stop { // a hint alone: the name is one of the function's
+		for _, k := range at {
+			list[k].Kind = Hint
+		}
+	}
 	if end < 0 {
 		return
 	}

@@ -191,7 +191,32 @@ func idleGroup(list []Token, from, to int, calls func(string) bool, lines bool) 
 	}
 	ends := slices.Contains(closesExpression, next) || lines && list[after].Line > list[to].Line && isWord(next)
 	whole := slices.Contains(opensExpression, prev) && ends
-	return whole || len(inside) == 1 && isWord(inside[0].Text) && prev != "."
+	return whole || prev != "." && prev != "new" && isOperandAlone(inside)
+}
+
+// isOperandAlone reports whether tokens are a name or a number, with what is called, taken or
+// looked up of it.
+func isOperandAlone(list []Token) bool {
+	if !isWord(list[0].Text) || reserved[list[0].Text] && len(list) > 1 {
+		return false
+	}
+	depth := 0
+	for i, t := range list[1:] {
+		switch t.Text {
+		case "(", "[":
+			depth++
+			continue
+		case ")", "]":
+			depth--
+			continue
+		case ".":
+			continue
+		}
+		if depth == 0 && list[i].Text != "." {
+			return false
+		}
+	}
+	return true
 }
 
 func isWord(s string) bool { r, _ := utf8.DecodeRuneInString(s); return inName(r) }

@@ -74,7 +74,7 @@ func renamed(p Place, file string, old, new []string, v versions) bool {
 	i, j := source.Span(v.old, first, last)
 	k, l := source.Span(v.new, head+1, below(new, head+1, base))
 	names, same := source.SameButNames(file, v.old[i:j], v.new[k:l])
-	if !same || len(names) == 0 || slices.ContainsFunc(names, func(n string) bool { return regexp.MustCompile(`\b` + regexp.QuoteMeta(n) + `\b`).MatchString(p.About) }) {
+	if !same || source.Equal(v.old[i:j], v.new[k:l]) || slices.ContainsFunc(names, func(n string) bool { return regexp.MustCompile(`\b` + regexp.QuoteMeta(n) + `\b`).MatchString(p.About) }) {
 		return false
 	}
 	rest := versions{without(v.old, i, j), without(v.new, k, l)}
@@ -186,7 +186,7 @@ func without(list []source.Token, from, to int) []source.Token {
 // What a finding may be about although it has no effect.
 var aboutKinds = map[source.Kind]*regexp.Regexp{
 	source.Comment: regexp.MustCompile(`(?i)\bcomments?\b`),
-	source.Idle:    regexp.MustCompile(`(?i)\bdoc[- ]?strings?\b`),
+	source.Idle:    regexp.MustCompile(`(?i)\bdoc[- ]?strings?\b|\b(?:dead code|unreachable|never (?:run|read|used|reached)|unused|unread|redundant|useless|superfluous|no[- ]ops?|no effect)\b`),
 	source.Hint:    regexp.MustCompile(`(?i)\b(?:type hints?|annotat\w+|typing|mypy|pyright)\b`),
 }
 

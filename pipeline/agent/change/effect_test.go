@@ -1,6 +1,9 @@
 package change
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 const calc = "def add(a, b):\n    return a + b\n\n\ndef mul(a, b):\n    return a * b\n"
 
@@ -79,7 +82,7 @@ func TestOtherNames(t *testing.T) {
 		{"another function", "a.py", 2, py("    return h(a)\n"), py("    return k(a)\n"), "", true},
 		{"the name that is asked for", "a.py", 2, py("    x = a / b\n    return x + x\n"), py("    ratio = a / b\n    return ratio + ratio\n"), "x says nothing", true},
 		{"a bare hint", "a.py", 2, py("    return a + b\n"), py("    total: int\n    return a + b\n"), "", false},
-		{"a bare hint of a parameter", "a.py", 2, py("    return a + b\n"), py("    a: int\n    return a + b\n"), "", true},
+		{"a bare hint of a parameter", "a.py", 2, py("    return a + b\n"), py("    a: int\n    return a + b\n"), "", false},
 		{"a walrus that is not read", "a.py", 2, py("    return a + b\n"), py("    return (c := a + b)\n"), "", false},
 		{"a walrus in a call", "a.py", 2, py("    return h(a)\n"), py("    return h((c := a))\n"), "", false},
 		{"a walrus that is read", "a.py", 2, py("    return a + h(a)\n"), py("    return (c := h(a)) + c\n"), "", true},
@@ -114,7 +117,113 @@ func TestOtherNames(t *testing.T) {
 		{"a name and an edit", "a.go", 4, gofn("\tx := a / b\n\treturn x + x\n"), gofn("\tq := a / (b + 1)\n\treturn q + q\n"), "", true},
 	} {
 		got := followed(t, c.file, c.line, c.about+" it is wrong", map[string]string{c.file: c.before}, map[string]string{c.file: c.after})
-		if got.Changed != c.changed || !c.changed && got.Idle != idleNames {
+		if got.Changed != c.changed || !c.changed && got.Idle != idleNames && got.Idle != idleHere {
+			t.Errorf("%s of %s: changed %v, %q, want %v", c.name, c.file, got.Changed, got.Idle, c.changed)
+		}
+	}
+}
+
+// Covers T8: what syntax alone shows to do nothing closes no finding, whatever it names, unless
+// such code is what is asked to go.
+func TestCosmetic(t *testing.T) {
+	py := func(body string) string { return "def mean(xs):\n" + body + "\n\ndef first(xs):\n    return xs[0]\n" }
+	gofn := func(body string) string { return "package q\n\nfunc Mean(xs []int) int {\n" + body + "}\n" }
+	js := func(body string) string { return "exports.mean = function (xs) {\n" + body + "};\n" }
+	const (
+		pyWas = "    total = sum(xs)\n    return total / len(xs)\n"
+		goWas = "\ttotal := 0\n\tfor _, x := range xs {\n\t\ttotal += x\n\t}\n\treturn total / len(xs)\n"
+		jsWas = "  let total = 0;\n  for (const x of xs) total += x;\n  return Math.trunc(total / xs.length);\n"
+	)
+	cases := []struct {
+		name, file string
+		wrap       func(string) string
+		was, is    string
+		about      string
+		changed    bool
+	}{
+		{"an unread name of the finding", "m.py", py, pyWas, "    total = sum(xs)\n    empty = not xs\n    return total / len(xs)\n", "", false},
+		{"if False", "m.py", py, pyWas, "    if False:\n        return 0\n" + pyWas, "", false},
+		{"if not True in a line", "m.py", py, pyWas, "    if not True: return 0\n" + pyWas, "", false},
+		{"if True", "m.py", py, pyWas, "    if True:\n        total = sum(xs)\n        return total / len(xs)\n", "", false},
+		{"else of True", "m.py", py, pyWas, "    if 1 == 1:\n        total = sum(xs)\n        return total / len(xs)\n    else:\n        return 0\n", "", false},
+		{"behind a return", "m.py", py, pyWas, pyWas + "    if not xs:\n        return 0\n", "", false},
+		{"a handler that raises", "m.py", py, pyWas, "    total = sum(xs)\n    try:\n        return total / len(xs)\n    except ZeroDivisionError:\n        raise\n", "", false},
+		{"one with a name", "m.py", py, pyWas, "    total = sum(xs)\n    try:\n        return total / len(xs)\n    except ZeroDivisionError as e:\n        raise e\n    finally:\n        pass\n", "", false},
+		{"to itself", "m.py", py, pyWas, "    xs = xs\n" + pyWas, "", false},
+		{"plus nothing", "m.py", py, pyWas, "    total = sum(xs)\n    return total / (len(xs) + 0)\n", "", false},
+		{"itself and nothing", "m.py", py, pyWas, "    total = sum(xs)\n    total = total + 0\n    return total / len(xs)\n", "", false},
+		{"plus nothing in place", "m.py", py, pyWas, "    total = sum(xs)\n    total += 0\n    return total / len(xs)\n", "", false},
+		{"a value alone", "m.py", py, pyWas, "    len(xs)\n" + pyWas, "", false},
+		{"a comparison alone", "m.py", py, pyWas, "    len(xs) == 0\n" + pyWas, "", false},
+		{"a branch to nothing", "m.py", py, pyWas, "    if not xs:\n        pass\n" + pyWas, "", false},
+		{"a loop that stops", "m.py", py, pyWas, "    while not xs:\n        break\n" + pyWas, "", false},
+		{"a loop over nothing", "m.py", py, pyWas, "    for _ in ():\n        return 0\n" + pyWas, "", false},
+		{"a function that is not called", "m.py", py, pyWas, "    def guard():\n        return 0\n" + pyWas, "", false},
+		{"two branches of one code", "m.py", py, pyWas, "    total = sum(xs)\n    if xs:\n        return total / len(xs)\n    else:\n        return total / len(xs)\n", "", false},
+		{"a branch to what comes", "m.py", py, pyWas, "    total = sum(xs)\n    if not xs:\n        return total / len(xs)\n    return total / len(xs)\n", "", false},
+		{"taken back", "m.py", py, pyWas, "    ok = len(xs) > 0\n    del ok\n" + pyWas, "", false},
+		{"a hint alone", "m.py", py, pyWas, "    total: int\n" + pyWas, "", false},
+
+		{"a guard", "m.py", py, pyWas, "    if not xs:\n        return 0\n" + pyWas, "", true},
+		{"a guard in a line", "m.py", py, pyWas, "    if not xs: return 0\n" + pyWas, "", true},
+		{"another value", "m.py", py, pyWas, "    total = sum(xs)\n    return total / max(len(xs), 1)\n", "", true},
+		{"a handler that answers", "m.py", py, pyWas, "    total = sum(xs)\n    try:\n        return total / len(xs)\n    except ZeroDivisionError:\n        return 0\n", "", true},
+		{"a handler before another", "m.py", py, "    try:\n        return g(xs)\n    except Exception:\n        return 0\n", "    try:\n        return g(xs)\n    except KeyError:\n        raise\n    except Exception:\n        return 0\n", "", true},
+		{"a value that is looked at for its error", "m.py", py, "    return xs\n", "    try:\n        len(xs)\n    except TypeError:\n        return 0\n    return xs\n", "", true},
+		{"a call alone", "m.py", py, pyWas, "    check(xs)\n" + pyWas, "", true},
+		{"an element alone", "m.py", py, pyWas, "    xs[0]\n" + pyWas, "", true},
+		{"a flag that is read", "m.py", py, pyWas, "    empty = not xs\n    total = sum(xs)\n    return total / (len(xs) or empty)\n", "", true},
+		{"a loop that runs", "m.py", py, "    while xs:\n        g()\n", "    while True:\n        g()\n", "", true},
+		{"a loop that waits", "m.py", py, "    g()\n", "    while not xs:\n        pass\n    g()\n", "", true},
+		{"plus more", "m.py", py, pyWas, "    total = sum(xs)\n    return total / (len(xs) + 0 * 1 + 1)\n", "", true},
+		{"minus nothing of a product", "m.py", py, "    return xs - 0 * y\n", "    return xs * y\n", "", true},
+		{"a generator", "m.py", py, pyWas, pyWas + "    yield 0\n", "", true},
+		{"dead code that is to go", "m.py", py, pyWas + "    return 0\n", pyWas, "there is dead code below", true},
+		{"a handler that is to go", "m.py", py, "    try:\n        return g(xs)\n    except ValueError:\n        raise\n", "    return g(xs)\n", "the handler is redundant", true},
+		{"an unused name that is to go", "m.py", py, "    n = not xs\n    return g(xs)\n", "    return g(xs)\n", "n is never read", true},
+
+		{"if false", "q.go", gofn, goWas, "\tif false {\n\t\treturn 0\n\t}\n" + goWas, "", false},
+		{"a blank name", "q.go", gofn, goWas, "\t_ = len(xs) == 0\n" + goWas, "", false},
+		{"a branch to what comes", "q.go", gofn, goWas, goWas[:len(goWas)-len("\treturn total / len(xs)\n")] + "\tif len(xs) == 0 {\n\t\treturn total / len(xs)\n\t}\n\treturn total / len(xs)\n", "", false},
+		{"a branch to nothing", "q.go", gofn, goWas, "\tif len(xs) == 0 {\n\t}\n" + goWas, "", false},
+		{"a block", "q.go", gofn, goWas, "\t{\n" + goWas + "\t}\n", "", false},
+		{"a constant", "q.go", gofn, goWas, "\tconst empty = true\n" + goWas, "", false},
+		{"nothing later", "q.go", gofn, goWas, "\tdefer func() {}()\n" + goWas, "", false},
+		{"an empty switch", "q.go", gofn, goWas, "\tswitch {\n\t}\n" + goWas, "", false},
+		{"behind a return", "q.go", gofn, goWas, goWas + "\tif len(xs) == 0 {\n\t\treturn 0\n\t}\n\treturn 1\n", "", false},
+		{"a guard", "q.go", gofn, goWas, "\tif len(xs) == 0 {\n\t\treturn 0\n\t}\n" + goWas, "", true},
+		{"a guard with an else", "q.go", gofn, goWas, "\tif len(xs) == 0 {\n\t\treturn 0\n\t} else if xs[0] == 1 {\n\t\treturn 2\n\t}\n" + goWas, "", true},
+		{"a loop over a list of its own", "q.go", gofn, goWas, "\tfor _, y := range []int{1, 2} {\n\t\txs = append(xs, y)\n\t}\n" + goWas, "", true},
+		{"a recover", "q.go", gofn, goWas, "\tdefer func() { recover() }()\n" + goWas, "", true},
+
+		{"if false", "q.js", js, jsWas, "  if (false) return 0;\n" + jsWas, "", false},
+		{"a value that nobody takes", "q.js", js, jsWas, "  void xs.length;\n" + jsWas, "", false},
+		{"a block and a branch to nothing", "q.js", js, jsWas, "  {}\n  if (xs.length === 0) {\n  }\n" + jsWas, "", false},
+		{"a handler that throws", "q.js", js, jsWas, "  try {\n" + jsWas + "  } catch (e) {\n    throw e;\n  }\n", "", false},
+		{"a label", "q.js", js, jsWas, "  guard: {\n    break guard;\n  }\n" + jsWas, "", false},
+		{"braces", "q.js", js, jsWas, "  let total = 0;\n  for (const x of xs) { total += x; }\n  return Math.trunc(total / xs.length);\n", "", false},
+		{"behind a return, without semicolons", "q.js", js, "  let t = g(xs)\n  return t\n", "  let t = g(xs)\n  return t\n  if (!xs) return 0\n", "", false},
+		{"an unread name", "q.ts", js, jsWas, "  const empty = xs.length === 0;\n" + jsWas, "", false},
+		{"to itself", "q.js", js, jsWas, "  xs = xs\n" + jsWas, "", false},
+		{"a guard", "q.js", js, jsWas, "  if (xs.length === 0) return 0;\n" + jsWas, "", true},
+		{"a guard in braces", "q.js", js, jsWas, "  if (!xs.length) {\n    return 0\n  }\n" + jsWas, "", true},
+		{"a function that comes later", "q.js", js, "  return g(xs)\n", "  return g(xs)\n  function g(a) { return a }\n", "", true},
+		{"a number of a text", "q.js", js, "  return g(xs)\n", "  return g(xs) * 1\n", "", true},
+		{"use strict", "q.js", js, jsWas, "  'use strict';\n" + jsWas, "", true},
+		{"a handler that answers", "q.js", js, "  return g(xs)\n", "  try { return g(xs) } catch (e) { return null }\n", "", true},
+	}
+	before, after := map[string]string{}, map[string]string{} // one file for each, so that one diff does
+	for i, c := range cases {
+		before[fmt.Sprint(i, c.file)], after[fmt.Sprint(i, c.file)] = c.wrap(c.was), c.wrap(c.is)
+	}
+	patch, now := Read(diff(t, before, after)), reader(after)
+	for i, c := range cases {
+		line := 3
+		if c.file == "q.go" {
+			line = 4
+		}
+		got := patch.Follow(Place{File: fmt.Sprint(i, c.file), Line: line, CodeAlone: true, About: "Division by zero raises when the list of values is empty. " + c.about}, now)
+		if got.Changed != c.changed {
 			t.Errorf("%s of %s: changed %v, %q, want %v", c.name, c.file, got.Changed, got.Idle, c.changed)
 		}
 	}
