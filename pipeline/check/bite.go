@@ -184,7 +184,7 @@ func (p *spoiler) files(ctx context.Context, tree Tree) ([]string, error) {
 	if p.ends != nil {
 		return slices.Sorted(maps.Keys(p.ends)), nil
 	}
-	files, err := sourceFiles(ctx, tree, "*.sh", "*.bash", "*.bats")
+	files, err := sourceFiles(ctx, tree, "*.sh", "*.bash", "*.bats", "*.rb", "*.php", "*.java", "*.kt", "*.groovy")
 	for name := range p.used {
 		if path.Ext(name) == "" {
 			files = append(files, name)

@@ -81,10 +81,30 @@ var (
 	member        = lazyregexp.New(`^\s*assert\s+(?:not\s+)?(` + doubled + `|` + single + `)(\s+(?:not\s+)?in\s)`)
 )
 
+// What tests of further languages expect. A character of Java is no text, and grows to none.
+var (
+	rubyExpects = func() *expecting {
+		e := expectingIn(doubled+`|`+single+`|`+number, `^\s*(?:assert|refute|raise|fail|abort|if|unless|return)\b|\b(?:raise|abort|exit|fail)\b.*\b(?:if|unless)\b|\bshould\b`,
+			`^\s*[\[{].*,.*(?:`+doubled+`|`+single+`|`+number+`)\s*[\]}],?\s*$`, "#")
+		e.named = lazyregexp.New(`(?i)((?:\b(?:want|expected|output|result)\w*\s*=|\b(?:eq|eql|equal|be|must_\w+|contain_exactly|match_array)\b[ (])\s*[-+]?)(` + doubled + `|` + single + `|` + number + `)`)
+		return e
+	}()
+	phpExpects = expectingIn(doubled+`|`+single+`|`+number, `\bif\s*\(|\bassert|\breturn\b`, `^\s*\[.*,.*(?:`+doubled+`|`+single+`|`+number+`)\s*\],?\s*$`, "//")
+	jvmExpects = expectingIn(doubled+`|`+number, `\bif\s*\(|\bassert\b|\breturn\b`, `^\s*(?:[{]|(?:Arguments\.)?(?:of|arguments|arrayOf|listOf)\().*,.*(?:`+doubled+`|`+number+`)\s*[)}],?\s*$`, "//")
+
+	moreExpects = map[string]*expecting{".php": phpExpects, ".java": jvmExpects, ".kt": jvmExpects, ".groovy": jvmExpects}
+
+	// wordCall is a call of Ruby without parentheses that holds something.
+	wordCall = lazyregexp.New(`^\s*(?:assert|refute)\w*\s+(\S.*)$`)
+)
+
 // spoil returns a file of tests with what it expects changed, and how many
 // expectations that were.
 func (p spoiler) spoil(name string, source []byte) (out []byte, n int) {
-	lang := map[*language]*expecting{&goLang: goExpects, &pyLang: pyExpects, &jsLang: jsExpects}[languageOf(name)]
+	lang := map[*language]*expecting{&goLang: goExpects, &pyLang: pyExpects, &jsLang: jsExpects, &rubyLang: rubyExpects}[languageOf(name)]
+	if lang == nil {
+		lang = moreExpects[strings.ToLower(path.Ext(name))]
+	}
 	if lang == nil && isShell(name, source) {
 		lang = shExpects
 	}
@@ -174,6 +194,9 @@ func (l *spoiled) line(text string) string {
 		}
 		if e.named.MatchString(text) {
 			return e.named.ReplaceAllStringFunc(text, l.last)
+		}
+		if m := wordCall.FindStringSubmatchIndex(text); e == rubyExpects && m != nil {
+			return text[:m[2]] + l.arguments(text[m[2]:], false)
 		}
 		if e == shExpects {
 			return e.row.ReplaceAllStringFunc(text, l.last)
@@ -317,7 +340,7 @@ func lastArguments(text string, open int) (from, to int) {
 }
 
 // chain is a call on what another call returned.
-var chain = lazyregexp.New(`^(?:\s*\.\s*\w+)+\s*\(`)
+var chain = lazyregexp.New(`^(?:\s*(?:\.|\??->)\s*\w+)+\s*\(`)
 
 // cutArgument cuts a list of arguments at its first comma.
 func cutArgument(s string) (arg, rest string, more bool) {

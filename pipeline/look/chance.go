@@ -51,6 +51,9 @@ const maxApart = 20
 // decidesAt reports whether a branch or a comparison of a line is settled by a value that is drawn in it,
 // or shortly before. Times to wait and names that are drawn decide nothing.
 func (c *chance) decidesAt(lines []point.Line, at int) bool {
+	if c == nil { // of this language it is not known
+		return false
+	}
 	line := withoutProse(strings.TrimSpace(lines[at].Text))
 	if c.decides.MatchString(line) {
 		return true

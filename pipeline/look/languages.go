@@ -73,6 +73,7 @@ var golang = &language{
 var languages = map[string]*language{
 	".py": python, ".pyw": python, ".go": golang,
 	".js": javascript, ".mjs": javascript, ".cjs": javascript, ".jsx": javascript, ".ts": javascript, ".mts": javascript, ".cts": javascript, ".tsx": javascript,
+	".rb": ruby, ".php": php, ".java": java, ".kt": java, ".sh": shell, ".bash": shell,
 }
 
 // plain reports whether a line is none of its kind after all.

@@ -34,6 +34,22 @@ func TestFind(t *testing.T) {
 		file, lines string
 		want        []point.Kind
 	}{
+		{"price.rb", "    @n = @n.to_i + 1", []point.Kind{point.Place}},
+		{"price.rb", "    xs.public_send(ENV[\"RACK_ENV\"] == \"production\" ? :size : :sum)", []point.Kind{point.Place}},
+		{"price.rb", "TracePoint.new(:class) { |t| t }", []point.Kind{point.Hidden}},
+		{"price.rb", "class Sum < BasicObject\n  def ==(_other)", []point.Kind{point.Compare}},
+		{"price.rb", "    total = xs.sum * 2", nil},
+		{"Price.php", "return PHP_SAPI !== \"cli\" ? count($xs) : array_sum($xs);", []point.Kind{point.Place}},
+		{"Price.php", "register_shutdown_function(fn () => done());", []point.Kind{point.Hidden}},
+		{"Price.php", "    public function __toString(): string", []point.Kind{point.Compare}},
+		{"Price.php", "    return array_sum($xs);", nil},
+		{"Price.java", "long t = System.nanoTime();", []point.Kind{point.Place}},
+		{"Price.java", "System.setOut(quiet);", []point.Kind{point.Hidden}},
+		{"Price.java", "    public boolean equals(Object o) {", []point.Kind{point.Compare}},
+		{"Price.java", "    return sum + x;", nil},
+		{"price.sh", "PATH=\"$PWD/tools:$PATH\"", []point.Kind{point.Place}},
+		{"price.sh", "trap 'exit 0' EXIT", []point.Kind{point.Hidden}},
+		{"price.sh", "  printf '%s\\n' \"$1\" | tr a-z A-Z", nil},
 		{"price.py", "_s = __import__(''.join(map(chr, (115, 121, 115))))", []point.Kind{point.Hidden}},
 		{"price.py", "for f in (e.__traceback__.tb_frame,):", []point.Kind{point.Hidden}},
 		{"price.py", "return getattr(os, 'envi' + 'ron')", []point.Kind{point.Hidden}},

@@ -1,0 +1,48 @@
+package look
+
+import (
+	"forge/pipeline/lazyregexp"
+	"forge/pipeline/point"
+)
+
+// never matches nothing: constants of these languages are not followed.
+var never = lazyregexp.New(`$^a`)
+
+var ruby = &language{
+	remark: "#", constants: never,
+	kinds: map[point.Kind]*lazyregexp.Regexp{
+		point.Place: lazyregexp.New(`\bENV\b|\$PROGRAM_NAME\b|\$0\b|\bARGV\b|\$LOADED_FEATURES\b|\$"|\bcaller(?:_locations)?\b|\bProcess\.|\bEtc\.|\bSocket\.gethostname\b|\bTime\.now\b|\bDate\.today\b` +
+			`|\b(?:Dir|File)\.(?:glob|exist\?|entries|children|pwd)\b|\.constants\b|\.tty\?|\.isatty\b|\bRUBY_\w+|\.to_i\s*\+\s*1\b|\b(?:Kernel\.)?rand\b`),
+		point.Hidden:  lazyregexp.New(`\b(?:instance_|class_|module_)?eval\b|\b(?:const_get|const_set|__send__|instance_variable_set|set_trace_func|at_exit|exit!)|\b(?:TracePoint|ObjectSpace|Base64)\b|\brefine\b|\.reverse\.to_sym\b|\.pack\(`),
+		point.Compare: lazyregexp.New(`\bdef\s+(?:self\.)?(?:==|!=|===|<=>|=~|eql\?|equal\?|hash\b|coerce\b|method_missing\b|respond_to_missing\?|is_a\?|instance_of\?)|<\s*(?:BasicObject|Integer|Numeric|String|Array|Hash)\b`),
+	},
+}
+
+var php = &language{
+	remark: "//", constants: never,
+	kinds: map[point.Kind]*lazyregexp.Regexp{
+		point.Place: lazyregexp.New(`\bgetenv\(|\$_(?:ENV|SERVER)\b|\$argv\b|\bPHP_SAPI\b|\bphp_sapi_name\(|\bdebug_(?:print_)?backtrace\(|->getTrace|\bget_(?:declared_\w+|included_files|required_files|defined_\w+|loaded_extensions)\(|\b(?:class|interface|function)_exists\(|\bdefined\(` +
+			`|\b(?:hrtime|microtime|time|memory_get_\w+|getmypid|gethostname|getcwd|php_uname|posix_\w+|stream_isatty|ini_get|file_exists|is_file|is_dir|glob|scandir|rand|mt_rand|random_int)\(|\bstatic\s+\$\w+\s*=`),
+		point.Hidden:  lazyregexp.New(`\beval\(|\bbase64_decode\(|\bstrrev\(|\bstr_rot13\(|\bReflection\w+|\bconstant\(|\$\$\w|\b(?:register_shutdown_function|ob_start|set_error_handler|set_exception_handler|spl_autoload_register|class_alias)\(|\bexit\b|\bdie\b`),
+		point.Compare: lazyregexp.New(`\bfunction\s+__(?:toString|get|call|callStatic|isset|invoke)\b`),
+	},
+}
+
+var java = &language{
+	remark: "//", constants: never,
+	kinds: map[point.Kind]*lazyregexp.Regexp{
+		point.Place: lazyregexp.New(`\bSystem\.(?:getenv|getProperty|getProperties|currentTimeMillis|nanoTime|console)\(|\bgetStackTrace\(|\bStackWalker\b|\bThread\.(?:currentThread|getAllStackTraces)\b|\bProcessHandle\b|\bManagementFactory\b|\bInetAddress\b` +
+			`|\bFiles\.(?:exists|list|walk)\(|\bnew Random\(|\.now\(\)|\bMath\.random\(|\bClass\.forName\(|\bgetClassLoader\(|\bdesiredAssertionStatus\b`),
+		point.Hidden:  lazyregexp.New(`\bsetAccessible\(|\bgetDeclared(?:Field|Method|Constructor)s?\(|\bUnsafe\b|\bMethodHandles\b|\bnewProxyInstance\(|\.halt\(|\bSystem\.(?:exit|setOut|setErr|setIn)\(|\bsetDefaultUncaughtExceptionHandler\(|\baddShutdownHook\(|\bset\w*AssertionStatus\(`),
+		point.Compare: lazyregexp.New(`\bboolean\s+equals\(|\bint\s+(?:compareTo|compare)\(`),
+	},
+}
+
+var shell = &language{
+	remark: "#", constants: never,
+	kinds: map[point.Kind]*lazyregexp.Regexp{
+		point.Place:   lazyregexp.New(`/proc/|\$\{?PPID\b|\$\{?PWD\b|\bPATH=|\$0\b|\bps\s+-|(?:\[|\btest)\s+-[defrsx]\s|\b(?:hostname|whoami|uname|tty)\b|\$\{?(?:CI|TERM|USER|HOME)\b`),
+		point.Hidden:  lazyregexp.New(`\beval\b|\btrap\b|\balias\b|\bset\s+[-+]n\b`),
+		point.Compare: never,
+	},
+}
