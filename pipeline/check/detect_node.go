@@ -170,8 +170,9 @@ func packageManager(v *survey, p, root *nodePackage) string {
 }
 
 var (
-	nodeRunner = lazyregexp.New(`(?:^|[\s/])(node|jest|vitest|mocha|ava)(?:\s|$)`)
-	runsScript = lazyregexp.New(`(?:npm|pnpm|yarn|bun) run ([\w:.-]+)`)
+	nodeRunner   = lazyregexp.New(`(?:^|[\s/])(node|jest|vitest|mocha|ava)(?:\s|$)`)
+	reporterArgs = lazyregexp.New(`--test-reporter\S*`)
+	runsScript   = lazyregexp.New(`(?:npm|pnpm|yarn|bun) run ([\w:.-]+)`)
 )
 
 // nodeSuite asks for a report that can be read, where the script's runner is known.
@@ -184,8 +185,8 @@ func (c *checker) nodeSuite(ctx context.Context, v *survey, p, root *nodePackage
 	s.env = []string{"CI=1", "NO_COLOR=1"}
 	s.lacks = p.lacks(v)
 	s.askNode(p.script(), tool)
-	if inner := p.inner(p.script(), 3); s.format == formatAny && inner != p.script() && strings.Contains(inner, "node --test") && !strings.Contains(inner, "--test-reporter") {
-		s.askNode("node --test", tool)
+	if inner := p.inner(p.script(), 3); s.format == formatAny && inner != p.script() && strings.Contains(inner, "node --test") {
+		s.askNode("node --test "+strings.Join(reporterArgs.FindAllString(inner, -1), " "), tool)
 	}
 	if err := c.measureNode(ctx, v, s, p, tool); err != nil {
 		return nil, err
@@ -247,6 +248,10 @@ func (s *suite) askNode(script, tool string) {
 	case runner[1] == "node" && strings.Contains(script, "--test") && !strings.Contains(script, "--test-reporter"):
 		s.format = formatTAP
 		s.env = append(s.env, "NODE_OPTIONS=--test-reporter=tap")
+	case runner[1] == "node" && strings.Contains(script, "--test ") && strings.Count(script, "--test-reporter") == 1 && !strings.Contains(script, "--test-reporter-destination"):
+		// Its own reporter goes on, elsewhere: which one a script has says nothing about its tests.
+		s.format = formatTAP
+		s.env = append(s.env, "NODE_OPTIONS=--test-reporter=tap --test-reporter-destination=stdout --test-reporter-destination=stderr")
 	case !open:
 	case runner[1] == "jest":
 		s.format = formatJest

@@ -81,7 +81,8 @@ func TestDetect(t *testing.T) {
 func TestNodeRunners(t *testing.T) {
 	for _, c := range []struct{ script, args, env string }{
 		{"node --test", "npm test", "NODE_OPTIONS=--test-reporter=tap"},
-		{"node --test --test-reporter=spec", "npm test", ""},
+		{"node --test --test-reporter=spec", "npm test", "NODE_OPTIONS=--test-reporter=tap --test-reporter-destination=stdout --test-reporter-destination=stderr"},
+		{"node --test --test-reporter=spec --test-reporter-destination=out.txt", "npm test", ""},
 		{"jest --ci", "npm test -- --json", ""},
 		{"tsc && jest | tee x", "npm test", ""},
 		{"tsc && jest", "npm test -- --json", ""},
