@@ -76,7 +76,7 @@ func extension(name string) string {
 }
 
 func isCode(name string) bool {
-	return languageOf(name) != &otherLang || compiled.MatchString(name) || odd.MatchString(name)
+	return languageOf(name) != &otherLang || compiled.MatchString(name) || odd.MatchString(name) || sourceExt.MatchString(name)
 }
 
 // serves reports whether a file looks as if it were there for tests alone.

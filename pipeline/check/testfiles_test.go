@@ -165,3 +165,22 @@ func TestTextBefore(t *testing.T) {
 		t.Errorf("%d files looked at, want 4", seen)
 	}
 }
+
+// Covers T8: code of the product is none of the tests' own for being named by them alone.
+func TestSure(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		want       bool
+	}{
+		{"src/Calc.php", "<?php\nfunction total(array $xs) { return array_sum($xs); }\n", false},
+		{"lib/calc.lua", "return { total = function(xs) return #xs end }\n", false},
+		{"calc.py", "def total(xs):\n    return sum(xs)\n", false},
+		{"cases.py", "CASES = [1, 2]\n", true},
+		{"cases.csv", "1,2\n", true},
+		{"src/test_helper.php", "<?php\nfunction same($a, $b) { if ($a !== $b) { throw new Exception(); } }\n", true},
+	} {
+		if got := (&baseView{}).sure(edit{name: c.name, before: []byte(c.text)}); got != c.want {
+			t.Errorf("sure(%s) = %v", c.name, got)
+		}
+	}
+}
