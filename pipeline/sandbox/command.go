@@ -130,6 +130,12 @@ func (w *worker) runLimited(ctx context.Context, c worktree.Command, dir string)
 	if err != nil {
 		return worktree.Result{}, err
 	}
+	group, err := w.group()
+	if err != nil {
+		return worktree.Result{}, err
+	}
+	defer group.end()
+	group.place(p.cmd)
 	begin := time.Now()
 	if err := p.start(); err != nil {
 		return worktree.Result{}, err
@@ -146,6 +152,7 @@ func (w *worker) runLimited(ctx context.Context, c worktree.Command, dir string)
 	if w.Unsafe {
 		killDescendants(0) // they hold the output open
 	}
+	hoarded := group.outOfMemory()
 	drained()
 	r := worktree.Result{
 		Stdout: stdout.Bytes(), Stderr: stderr.Bytes(), Truncated: stdout.dropped > 0 || stderr.dropped > 0,
@@ -158,12 +165,28 @@ func (w *worker) runLimited(ctx context.Context, c worktree.Command, dir string)
 		r.Exit, r.Class = -1, limit.class
 	case ctx.Err() != nil:
 		return worktree.Result{}, ctx.Err()
+	case hoarded:
+		r.Exit, r.Class = -1, classMemory
 	case !ok:
 		return worktree.Result{}, w.sandboxFault(r.Stderr, waitErr)
 	default:
 		r.Exit, r.Class = classify(exit)
 	}
 	return r, nil
+}
+
+// group makes the control group of a command that is about to start; nil where there are
+// none. One that cannot be made is no reason to go on without its limits.
+func (w *worker) group() (*group, error) {
+	if w.Group == "" {
+		return nil, nil
+	}
+	w.ran++
+	g, err := newGroup(w.Group, w.ran, w.Limits)
+	if err != nil {
+		return nil, &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "sandbox unavailable: its cgroup: " + err.Error()}
+	}
+	return g, nil
 }
 
 // classify tells an exit from a death by a signal, which a shell and bubblewrap

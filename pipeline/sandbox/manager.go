@@ -29,20 +29,21 @@ const probeFor = 5 * time.Minute
 // Limits bound what one command, and one work tree, may use. Zero fields take
 // the defaults of [DefaultLimits].
 type Limits struct {
-	Wall      time.Duration `json:"wall"`       // of one command
-	CPU       time.Duration `json:"cpu"`        // of one process
-	Memory    int64         `json:"memory"`     // bytes, all processes of a command together
-	Processes int           `json:"processes"`  // of a command, threads included
-	OpenFiles int           `json:"open_files"` // of one process
-	FileBytes int64         `json:"file_bytes"` // of one file that a command writes
-	Output    int64         `json:"output"`     // bytes of a command's output that are kept
-	TreeBytes int64         `json:"tree_bytes"` // of a work tree
-	TreeFiles int           `json:"tree_files"` // of a work tree
-	Reserve   int64         `json:"reserve"`    // bytes that stay free on the disk
-	ReadBytes int64         `json:"read_bytes"` // of one file that is read, or is part of a change
-	Changes   int           `json:"changes"`    // files in one change
-	ChangeAll int64         `json:"change_all"` // bytes in one change
-	Ignore    time.Duration `json:"ignore"`     // of matching the ignore files' patterns, some of which never end
+	Wall       time.Duration `json:"wall"`       // of one command
+	CPU        time.Duration `json:"cpu"`        // of one process
+	Memory     int64         `json:"memory"`     // bytes, all processes of a command together
+	Processes  int           `json:"processes"`  // of a command, threads included
+	Processors float64       `json:"processors"` // that a command keeps busy, where it has a cgroup
+	OpenFiles  int           `json:"open_files"` // of one process
+	FileBytes  int64         `json:"file_bytes"` // of one file that a command writes
+	Output     int64         `json:"output"`     // bytes of a command's output that are kept
+	TreeBytes  int64         `json:"tree_bytes"` // of a work tree
+	TreeFiles  int           `json:"tree_files"` // of a work tree
+	Reserve    int64         `json:"reserve"`    // bytes that stay free on the disk
+	ReadBytes  int64         `json:"read_bytes"` // of one file that is read, or is part of a change
+	Changes    int           `json:"changes"`    // files in one change
+	ChangeAll  int64         `json:"change_all"` // bytes in one change
+	Ignore     time.Duration `json:"ignore"`     // of matching the ignore files' patterns, some of which never end
 }
 
 // DefaultLimits are 10 minutes, 2 GiB, 512 processes, 1 GiB a file, 1 MiB of
@@ -50,7 +51,8 @@ type Limits struct {
 func DefaultLimits() Limits {
 	return Limits{
 		Wall: 10 * time.Minute, CPU: 10 * time.Minute, Memory: 2 << 30, Processes: 512, OpenFiles: 4096,
-		FileBytes: 1 << 30, Output: 1 << 20, TreeBytes: 4 << 30, TreeFiles: 100_000, Reserve: 512 << 20,
+		Processors: processors(0),
+		FileBytes:  1 << 30, Output: 1 << 20, TreeBytes: 4 << 30, TreeFiles: 100_000, Reserve: 512 << 20,
 		ReadBytes: 10 << 20, Changes: 2000, ChangeAll: 32 << 20, Ignore: 20 * time.Second,
 	}
 }
@@ -62,6 +64,7 @@ func (l Limits) fill() Limits {
 	setDefault(&l.CPU, d.CPU)
 	setDefault(&l.Memory, d.Memory)
 	setDefault(&l.Processes, d.Processes)
+	setDefault(&l.Processors, d.Processors)
 	setDefault(&l.OpenFiles, d.OpenFiles)
 	setDefault(&l.FileBytes, d.FileBytes)
 	setDefault(&l.Output, d.Output)
@@ -75,7 +78,7 @@ func (l Limits) fill() Limits {
 	return l
 }
 
-func setDefault[T int | int64 | time.Duration](field *T, value T) {
+func setDefault[T int | int64 | float64 | time.Duration](field *T, value T) {
 	if *field <= 0 {
 		*field = value
 	}
@@ -109,6 +112,8 @@ type Manager struct {
 	log    *slog.Logger
 	now    func() time.Time
 	places *fair.Pool // for commands
+	groups *cgroups   // that commands are held by; nil: none
+	lacks  error      // why there are none
 	probe1 sync.Mutex // one probe at a time
 
 	mu     sync.Mutex
@@ -153,6 +158,8 @@ func New(o Options) (*Manager, error) {
 	} else if o.UID != 0 && o.UID != os.Geteuid() {
 		return nil, fmt.Errorf("worker user %d: only a server that is started as root can change users; leave it out", o.UID)
 	}
+	setDefault(&o.Limits.Processors, processors(o.AtOnce))
+	m.groups, m.lacks = handedOver(m.uid)
 	m.setup = setup{Limits: o.Limits.fill(), Unsafe: o.Unsafe, Git: gitBin, Bwrap: o.Bwrap}
 	if err := m.findTools(o); err != nil {
 		return nil, err
@@ -196,6 +203,10 @@ func (m *Manager) prepare() error {
 	}
 	return nil
 }
+
+// Cgroups says why the kernel does not hold each command by a control group of its own:
+// nil when it does.
+func (m *Manager) Cgroups() error { return m.lacks }
 
 func (m *Manager) path(elem ...string) string {
 	return filepath.Join(append([]string{m.dir}, elem...)...)

@@ -26,7 +26,8 @@ const (
 // where there is no sandbox that ends them all.
 const markName = "FORGE_WORKSPACE"
 
-// watch looks at a command's memory and disk until it is finished.
+// watch looks at a command's memory, where no control group limits that, and at its disk
+// until it is finished.
 func (w *worker) watch(finished <-chan struct{}, pid int, kill func(class string)) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -39,7 +40,7 @@ func (w *worker) watch(finished <-chan struct{}, pid int, kill func(class string
 			return
 		case <-tick.C:
 		}
-		if memory.over(beneath(pid), w.Limits.Memory) {
+		if w.Group == "" && memory.over(beneath(pid), w.Limits.Memory) {
 			kill(classMemory)
 			return
 		}

@@ -32,6 +32,7 @@ type setup struct {
 	ModCache   string   `json:"mod_cache"`
 	Unsafe     bool     `json:"unsafe"`
 	Limits     Limits   `json:"limits"`
+	Group      string   `json:"group"` // the workspace's control group; empty: commands have none
 	Protected  []string `json:"protected"`
 	Allow      []string `json:"allow"`
 
@@ -65,6 +66,7 @@ type worker struct {
 	laid        bool                // the private cache is there and may be used; under command
 	used        bool                // a command has seen it; under command
 	made        map[string]fileMark // the entries of Go's, as they were made; under command
+	ran         int                 // commands that had a control group; under command
 	inMemory    []string            // file systems that take memory, of the command that runs; under command
 
 	deps       deps        // what commands use; under command

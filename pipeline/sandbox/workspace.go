@@ -47,6 +47,7 @@ type OpenOptions struct {
 type Workspace struct {
 	m    *Manager
 	open OpenOptions // as it was opened
+	grp  string      // its control group; empty: none
 	held []*os.File  // the directories that are this process' own for now; see hold
 	dir  string      // holds the work tree, scratch files and the private cache; removed on Close
 	seed string      // of its caches
@@ -141,6 +142,14 @@ func (w *Workspace) start() error {
 	if w.m.uid >= 0 {
 		w.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(w.m.uid), Gid: uint32(w.m.gid)}
 	}
+	if w.m.groups != nil {
+		dir, err := w.makeGroup()
+		if err != nil {
+			return &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "sandbox unavailable: its cgroup: " + err.Error()}
+		}
+		defer dir.Close()
+		inGroup(w.cmd, dir)
+	}
 	in, err := w.cmd.StdinPipe()
 	if err != nil {
 		return err
@@ -155,6 +164,16 @@ func (w *Workspace) start() error {
 	w.in, w.out = in, &frameWriter{w: in}
 	go w.receive(out)
 	return nil
+}
+
+// makeGroup makes the workspace's control group and returns the place of its worker.
+func (w *Workspace) makeGroup() (*os.File, error) {
+	var err error
+	if w.grp, err = w.m.groups.open(w.mark[:12]); err != nil {
+		return nil, err
+	}
+	w.held = append(w.held, hold(w.grp))
+	return openCacheDir(unix.AT_FDCWD, filepath.Join(w.grp, workerGroup))
 }
 
 // startBare starts a command that can gain no privileges, nor can what it starts. The
@@ -191,7 +210,7 @@ func workerEnv(path string) []string {
 // begin tells the worker what it works on.
 func (w *Workspace) begin(ctx context.Context, o OpenOptions) error {
 	s := w.m.setup
-	s.Dir, s.GitDir, s.Seed, s.Mark = w.dir, o.GitDir, w.seed, w.mark
+	s.Dir, s.GitDir, s.Seed, s.Mark, s.Group = w.dir, o.GitDir, w.seed, w.mark, w.grp
 	s.Protected, s.Allow = o.Protected, o.Allow
 	if err := w.call(ctx, "setup", s, nil); err != nil {
 		return err
@@ -243,6 +262,9 @@ func (w *Workspace) kill() {
 		case <-w.gone: // its number may be somebody else's by now
 		default:
 			_ = syscall.Kill(-w.cmd.Process.Pid, syscall.SIGKILL)
+			if w.grp != "" {
+				_ = killGroup(w.grp)
+			}
 		}
 	}
 }
@@ -502,6 +524,9 @@ func (w *Workspace) close() error {
 		if w.m.setup.Unsafe {
 			killMarked(w.mark)
 		}
+	}
+	if w.grp != "" {
+		endGroup(w.grp)
 	}
 	for _, f := range w.held {
 		_ = f.Close() // of a nil one, too

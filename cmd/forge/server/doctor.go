@@ -332,6 +332,7 @@ func (d *doctor) sandbox(ctx context.Context) {
 		return
 	}
 	d.ok("sandbox", "bubblewrap works: no network, no capabilities, a user of its own")
+	d.cgroups(spaces.Cgroups())
 	ws, err := spaces.Open(ctx, sandbox.OpenOptions{Name: "doctor", Cache: "doctor"})
 	if err != nil {
 		d.say("tools", GradeBad, "", "%v", err)
@@ -369,6 +370,18 @@ func (d *doctor) sandbox(ctx context.Context) {
 			d.say("tools", GradeWarn, "install it for all users, under /usr", "%s is on this machine, but the sandbox does not see it", name)
 		}
 	}
+}
+
+// cgroups says by what commands are held to their limits: by the kernel, or by being
+// looked at.
+func (d *doctor) cgroups(lack error) {
+	if lack == nil {
+		d.ok("sandbox", "each command has a cgroup of its own: the kernel counts its memory, processes and processors, and ends all of it at once")
+		return
+	}
+	d.say("sandbox", GradeOK, "give it one to divide: Delegate=yes in its unit, `systemd-run --user --scope -p Delegate=yes forge …` in a terminal, "+
+		"a writable cgroup in a container: see .github/deploy/README.md",
+		"commands have no cgroups of their own: %v. Their memory is counted ten times a second, without what the kernel holds for sockets and pipes", lack)
 }
 
 // registries asks each for anything at all.

@@ -448,3 +448,15 @@ func TestDoctorLooksAtMemory(t *testing.T) {
 		t.Errorf("where what is held back is wanted:\n%s", told(list))
 	}
 }
+
+// Whether the kernel holds commands by cgroups, and how to have that, is told either way.
+func TestDoctorTellsOfCgroups(t *testing.T) {
+	d := &doctor{list: map[string][]Diagnosis{}}
+	d.cgroups(nil)
+	d.cgroups(errors.New("no controller is here"))
+	list := d.list["sandbox"]
+	if len(list) != 2 || !has(list[:1], "sandbox", GradeOK, "each command has a cgroup") || list[0].Fix != "" ||
+		!has(list[1:], "sandbox", GradeOK, "no controller is here", "Delegate=yes") {
+		t.Errorf("%s", told(list))
+	}
+}
