@@ -22,8 +22,13 @@ ARG TOOLS=
 RUN apt-get update \
  && apt-get install -y --no-install-recommends bubblewrap ca-certificates curl git tini ${TOOLS} \
  && rm -rf /var/lib/apt/lists/* \
- && useradd --system --uid 10001 --user-group --home-dir /var/lib/forge --create-home forge
+ && useradd --system --uid 10001 --user-group --home-dir /var/lib/forge --create-home forge \
+ && useradd --system --uid 10002 --user-group --home-dir /nonexistent --shell /usr/sbin/nologin forge-worker
 COPY --from=build /forge /usr/local/bin/forge
+# As this user, what works on repositories shares it with the server, in namespaces of its
+# own without the server's files. Two users need a server that may change them: --user 0
+# --cap-drop ALL --cap-add CHOWN,DAC_OVERRIDE,FOWNER,KILL,SETGID,SETUID
+# -e FORGE_WORKER_USER=forge-worker, on a volume of its own.
 USER 10001:10001
 ENV FORGE_STATE_DIR=/var/lib/forge FORGE_LISTEN=0.0.0.0:8080
 VOLUME /var/lib/forge

@@ -36,6 +36,10 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == "bridge" {
 		os.Exit(sandbox.Bridge(os.Args[2:]))
 	}
+	if err := sandbox.Private(); err != nil {
+		fmt.Fprintln(os.Stderr, "forge:", err)
+		os.Exit(shell.Failed)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	code := Main(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()

@@ -96,25 +96,28 @@ type Options struct {
 	Toolchains []string // directories of the host that commands see, read-only, with their bin directory in PATH; /usr and Go are there anyway
 	ModCache   string   // a GOMODCACHE that commands see, read-only; empty: none
 	Bwrap      string   // path of bubblewrap; empty: from PATH
+	Secrets    []string // files and directories that a worker which shares this process' user must not see
+	Shown      []string // directories below such that it reads all the same
 	Log        *slog.Logger
 	AtOnce     int // commands at the same time, fair between owners of workspaces; 0: any number
 }
 
 // Manager opens workspaces.
 type Manager struct {
-	dir    string
-	exe    string
-	args   []string
-	bridge []string
-	uid    int // -1: the worker runs as this process' own user
-	gid    int
-	setup  setup // what every worker is told
-	log    *slog.Logger
-	now    func() time.Time
-	places *fair.Pool // for commands
-	groups *cgroups   // that commands are held by; nil: none
-	lacks  error      // why there are none
-	probe1 sync.Mutex // one probe at a time
+	dir       string
+	exe       string
+	args      []string
+	bridge    []string
+	uid       int // -1: the worker runs as this process' own user
+	gid       int
+	setup     setup // what every worker is told
+	log       *slog.Logger
+	now       func() time.Time
+	places    *fair.Pool // for commands
+	groups    *cgroups   // that commands are held by; nil: none
+	lacks     error      // why there are none
+	isolation *isolation // that workers are in; nil: none
+	probe1    sync.Mutex // one probe at a time
 
 	mu     sync.Mutex
 	probed time.Time      // when the last good probe was; zero after a sandbox error
@@ -167,7 +170,11 @@ func New(o Options) (*Manager, error) {
 	if o.Unsafe {
 		m.log.Warn("commands run WITHOUT a sandbox: unsafe_no_sandbox is set")
 	}
-	return m, m.prepare()
+	if err := m.prepare(); err != nil {
+		return nil, err
+	}
+	m.isolation = m.newIsolation(o)
+	return m, nil
 }
 
 // prepare makes the state directory: passable, not readable, for the worker.
@@ -202,6 +209,22 @@ func (m *Manager) prepare() error {
 		}
 	}
 	return nil
+}
+
+// newIsolation is for a worker that is not another user, where there is a sandbox at all.
+func (m *Manager) newIsolation(o Options) *isolation {
+	if m.uid >= 0 || o.Unsafe || m.setup.Bwrap == "" {
+		return nil
+	}
+	f := &isolation{bwrap: m.setup.Bwrap, hide: o.Secrets, work: m.dir, show: slices.Concat([]string{m.dir}, o.Shown, m.setup.Toolchains)}
+	if o.ModCache != "" {
+		f.show = append(f.show, o.ModCache)
+	}
+	if err := f.works(); err != nil {
+		m.log.Warn("what works on repositories is not kept from the server's files: it has the same user, and namespaces cannot be had", "error", err)
+		return nil
+	}
+	return f
 }
 
 // Cgroups says why the kernel does not hold each command by a control group of its own:

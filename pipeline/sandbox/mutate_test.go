@@ -135,11 +135,11 @@ func protections() []protection {
 		{"bwrap.go", `err != nil || pid > 100`, `err != nil || pid < 0`, ""},
 
 		{"worker.go", `if err := unix.CloseRange(3, ^uint(0)>>1&0xffffffff, unix.CLOSE_RANGE_CLOEXEC); err != nil`, `if err := error(nil); err != nil`, ""},
-		{"worker.go", `if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil`, `if err := error(nil); err != nil`, ""},
+		{"isolation.go", `if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil`, `if err := error(nil); err != nil`, ""},
 		{"workspace.go", `if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil`, `if err := error(nil); err != nil`, ""},
 		{"worker.go", `if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil`, `if err := error(nil); err != nil`,
 			"^(TestWorkerProcess|TestNothingSurvives)$"},
-		{"worker.go", `if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil`, `if err := error(nil); err != nil`, ""},
+		{"isolation.go", `if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil`, `if err := error(nil); err != nil`, ""},
 		{"worker.go", `_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)`, ``, ""},
 		{"worker.go", `if os.Geteuid() == 0 {`, `if false {`, "^TestWorkerIsUnprivileged$"},
 		{"workspace.go", `w.cmd.SysProcAttr.Credential = &syscall.Credential{`, `_ = &syscall.Credential{`, ""},

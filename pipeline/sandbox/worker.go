@@ -101,15 +101,12 @@ func harden() error {
 	// When memory runs out, commands go first, then workers, never the server. Once it
 	// cannot be dumped, its files in /proc are root's.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
-	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return fmt.Errorf("set not dumpable: %w", err)
+	if err := Private(); err != nil {
+		return err
 	}
 	// What a command leaves behind becomes the worker's child, and dies with it.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set subreaper: %w", err)
-	}
-	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
-		return fmt.Errorf("no core dumps: %w", err)
 	}
 	unix.Umask(0o022)
 	debug.SetMemoryLimit(1 << 30)

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -141,6 +142,10 @@ func (w *Workspace) start() error {
 	}
 	if w.m.uid >= 0 {
 		w.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(w.m.uid), Gid: uint32(w.m.gid)}
+	}
+	if w.m.isolation != nil {
+		w.cmd.Args = slices.Concat([]string{w.m.isolation.bwrap}, w.m.isolation.args(), []string{w.cmd.Path}, w.m.args)
+		w.cmd.Path = w.m.isolation.bwrap
 	}
 	if w.m.groups != nil {
 		dir, err := w.makeGroup()

@@ -27,7 +27,9 @@ func newWorkspaces(o Options) (*sandbox.Manager, *sandbox.Gateway, error) {
 	}
 	spaces, err := sandbox.New(sandbox.Options{
 		Dir: filepath.Join(cfg.StateDir, "work"), Exe: exe, Unsafe: cfg.UnsafeNoSandbox, UID: uid, GID: gid, ModCache: modCache(), Log: o.Log, AtOnce: cfg.Parallel.Commands,
-		Limits: sandbox.Limits{Wall: time.Duration(cfg.Run.Tests.TimeoutMinutes)*time.Minute + time.Minute}, // a suite's own limit fires first
+		Secrets: append([]string{cfg.StateDir, cfg.BackupDir, cfg.DatabaseURL.Reveal()}, cfg.SecretFiles...),
+		Shown:   []string{filepath.Join(cfg.StateDir, "git"), filepath.Join(cfg.StateDir, "registries")},
+		Limits:  sandbox.Limits{Wall: time.Duration(cfg.Run.Tests.TimeoutMinutes)*time.Minute + time.Minute}, // a suite's own limit fires first
 	})
 	if err != nil {
 		return nil, nil, err

@@ -32,6 +32,7 @@ type Config struct {
 	WebhookSecret   Secret                 //
 	DatabaseURL     Secret                 // postgres://…, or the absolute path of a SQLite file; may hold a password
 	StateDir        string                 // absolute
+	SecretFiles     []string               // that were read, this configuration's own among them
 	Listen          string                 // host:port
 	Poll            bool                   // deliveries are read through GitHub's API: it cannot reach the server
 	GitHubURL       string                 // of a GitHub Enterprise server, without a slash at the end; "": github.com
@@ -256,6 +257,7 @@ func (l *loader) readFile(path string) {
 		l.problem("read the configuration: %s is a directory: name a file in it with --config", path)
 		return
 	}
+	l.config.SecretFiles = append(l.config.SecretFiles, path)
 	data, err := readNow(path)
 	if err != nil {
 		l.problem("read the configuration: %w", err)
@@ -324,7 +326,8 @@ func modelEnv(role string) string { return "FORGE_MODEL_" + strings.ToUpper(role
 func (l *loader) finish() {
 	f, c := l.file, &l.config
 	*c = Config{
-		AppID: f.AppID, PrivateKeyFile: f.PrivateKeyFile, Listen: f.Listen, Poll: f.Poll, GitHubURL: strings.TrimRight(f.GitHubURL, "/"),
+		SecretFiles: c.SecretFiles,
+		AppID:       f.AppID, PrivateKeyFile: f.PrivateKeyFile, Listen: f.Listen, Poll: f.Poll, GitHubURL: strings.TrimRight(f.GitHubURL, "/"),
 		LogHosts: f.LogHosts, Label: f.Label, Slug: f.Slug,
 		AnthropicURL: f.AnthropicURL, OpenAIURL: f.OpenAIURL, Sandbox: f.Sandbox, UnsafeNoSandbox: f.UnsafeNoSandbox,
 		WorkerUser: f.WorkerUser, Dependencies: f.Dependencies == "install", InstallScripts: f.InstallScripts, WriteInterval: f.WriteInterval,
@@ -495,6 +498,7 @@ func (l *loader) guarded(what, file string) ([]byte, bool) {
 	case info.Mode().Perm()&0o070 != 0:
 		l.config.Warnings = append(l.config.Warnings, fmt.Sprintf("%s %s is open to its group (mode %04o): chmod 600 %s", what, file, info.Mode().Perm(), file))
 	}
+	l.config.SecretFiles = append(l.config.SecretFiles, file)
 	data, err := os.ReadFile(file)
 	if err != nil {
 		l.problem("%s: %w: the server's user must be able to read it", what, err)

@@ -143,7 +143,8 @@ paths: {protected: ["deploy/**"]}
 		"tester": "openai/small", "reflector": "anthropic/big"}
 	compareConfigs(t, Config{
 		AppID: 34, PrivateKeyFile: key, WebhookSecret: NewSecret(testSecret), DatabaseURL: NewSecret("postgres://u:p@db/forge"),
-		StateDir: "/srv/forge", Listen: "localhost:1", GitHubURL: "https://ghe.example.com",
+		SecretFiles: []string{file, secret, secret, secret, apiKey, key},
+		StateDir:    "/srv/forge", Listen: "localhost:1", GitHubURL: "https://ghe.example.com",
 		LogHosts: []string{"logs.example.com", ".blob.example.com"}, Label: "bot", Slug: "forge",
 		AnthropicKey: NewSecret("sk-from-file"), OpenAIKey: NewSecret("sk-env"), AnthropicURL: "https://a.example", OpenAIURL: "http://127.0.0.1:11434/v1",
 		Sandbox: "bubblewrap", UnsafeNoSandbox: true, WorkerUser: "forge-worker", Dependencies: true, InstallScripts: true,
