@@ -20,6 +20,7 @@ import (
 	"net"
 	"net/http"
 	"path"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -153,10 +154,7 @@ func Cursor(name string) string { return "bus/" + name }
 func (s *sender) run(ctx context.Context) {
 	for {
 		wait, wake := lookTime, s.wake
-		err := s.subscribe(ctx)
-		if err == nil {
-			err = s.round(ctx)
-		}
+		err := s.attempt(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -174,6 +172,20 @@ func (s *sender) run(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// attempt tells what there is to tell. A panic is its error: other subscribers are told.
+func (s *sender) attempt(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.o.Log.ErrorContext(ctx, "telling a subscriber panicked", "subscriber", s.Name, "error", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("telling it panicked: %v", p)
+		}
+	}()
+	if err := s.subscribe(ctx); err != nil {
+		return err
+	}
+	return s.round(ctx)
 }
 
 // subscribe makes the subscriber known, once.

@@ -109,6 +109,24 @@ func newSender(t *testing.T, db *store.DB, sub Subscriber) *sender {
 	return s.to[0]
 }
 
+// A panic over what is told is an error like others: the next attempt comes after a while,
+// and the process goes on. Covers reliability 9.
+func TestPanicOverAnEvent(t *testing.T) {
+	db := openStore(t)
+	r := newReceiver(t, nil)
+	s := newSender(t, db, Subscriber{URL: r.URL})
+	newRun(t, db, "a", 0)
+	hide := s.o.Hide
+	s.o.Hide = func(string) string { panic("a poisonous title") }
+	if err := s.attempt(t.Context()); err == nil || !strings.Contains(err.Error(), "a poisonous title") {
+		t.Errorf("attempt: %v", err)
+	}
+	s.o.Hide = hide
+	if err := s.attempt(t.Context()); err != nil || len(r.got) == 0 {
+		t.Errorf("afterwards: %v, %d events came", err, len(r.got))
+	}
+}
+
 // Every event comes, in its order within a run, signed, and with nothing but what is
 // named. Covers U7.
 func TestTells(t *testing.T) {

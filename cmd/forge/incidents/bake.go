@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -93,16 +94,27 @@ func (s *Service) Bake(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	errs := []error{s.beginBakes(ctx, &rows)}
+	errs := []error{s.guarded(ctx, func() error { return s.beginBakes(ctx, &rows) })}
 	asked := answers{}
 	for _, row := range rows {
-		err := s.bake(ctx, &row, asked)
+		err := s.guarded(ctx, func() error { return s.bake(ctx, &row, asked) })
 		if errors.Is(err, store.ErrConflict) { // another server has looked
 			err = nil
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// guarded makes a panic an error: what is watched beside it goes on.
+func (s *Service) guarded(ctx context.Context, f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.Log.ErrorContext(ctx, "watching a deployment panicked", "error", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("watch a deployment: panic: %v", p)
+		}
+	}()
+	return f()
 }
 
 // beginBakes finds deployments whose watch is to begin.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net"
 	"net/http"
@@ -74,6 +75,14 @@ func newWatched(t *testing.T, p config.Production) *watched {
 		}}
 	w.restart()
 	return w
+}
+
+// A panic over one deployment is an error, and the next look comes. Covers reliability 9.
+func TestPanicOverADeployment(t *testing.T) {
+	s := New(Options{Log: slog.New(slog.DiscardHandler)})
+	if err := s.guarded(t.Context(), func() error { panic("a poisonous deployment") }); err == nil || !strings.Contains(err.Error(), "a poisonous deployment") {
+		t.Errorf("guarded: %v", err)
+	}
 }
 
 // restart is the same server after a restart.

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -183,7 +184,7 @@ func (m *Learner) learn(ctx context.Context) error {
 			break
 		}
 		for _, e := range events {
-			if err := m.learnFrom(ctx, e); err != nil {
+			if err := m.learnOrPass(ctx, e); err != nil {
 				return fmt.Errorf("event %d of run %d: %w", e.Seq, e.Run, err)
 			}
 			if s := e.Data.Signal; s != nil && learn.Rated(*s) {
@@ -197,6 +198,20 @@ func (m *Learner) learn(ctx context.Context) error {
 		}
 	}
 	return m.refresh(ctx)
+}
+
+// learnOrPass learns from one event. What panics would do so again: it is passed over, so
+// that others are learnt from.
+func (m *Learner) learnOrPass(ctx context.Context, e pipeline.Event) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			m.o.Log.ErrorContext(ctx, "learning from an event panicked; it is passed over", "run", e.Run, "error", fmt.Sprintf("event %d: %v", e.Seq, p), "stack", string(debug.Stack()))
+			err = m.o.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+				return m.o.DB.AdvanceCursor(ctx, tx, cursorLearn, e.Run, e.Seq)
+			})
+		}
+	}()
+	return m.learnFrom(ctx, e)
 }
 
 // learnFrom does to the memory what one event says, and writes into the run what

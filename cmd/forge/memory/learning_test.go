@@ -195,6 +195,51 @@ func TestLearnAfterCrash(t *testing.T) {
 	}
 }
 
+// Covers reliability 9: what people did that cannot be learnt from, because it panics, is
+// passed over with its cause in the log, and holds up nothing that comes after it.
+func TestPoisonousFeedback(t *testing.T) {
+	m, run := bare(t, nil)
+	var log strings.Builder
+	m.o.Log = slog.New(slog.NewTextHandler(&log, nil))
+	for n := range 2 {
+		about := &pipeline.Finding{ID: fmt.Sprint("F", n), Category: "style", Message: fmt.Sprint("Quote it for the shell ", n)}
+		err := m.o.DB.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+			_, err := m.o.DB.SaveLearnings(ctx, tx, []pipeline.Learning{{Key: fmt.Sprint("test", n), Scope: "repo:acme/greet", Type: pipeline.LearningProcedural,
+				Category: "style", Source: pipeline.SourceReflection, Content: about.Message, Paths: []string{"greet.sh"}, Weight: 1, Base: 0.5, Created: m.o.Now()}})
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := pipeline.Signal{Key: fmt.Sprint("dismissed/", n), Kind: pipeline.SignalDismissed, At: m.o.Now().Add(time.Hour), Actor: pipeline.Actor{ID: 1, Login: "ann"},
+			Weight: 1, Finding: fmt.Sprint("fp", n), File: "greet.sh", Text: "no", Scope: "repo:acme/greet", Run: run.ID, About: about}
+		if err := m.o.Record(t.Context(), run.ID, pipeline.SignalEvents([]pipeline.Signal{s}), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	record, calls := m.o.Record, 0
+	m.o.Record = func(ctx context.Context, id int64, events []pipeline.Event, also func(context.Context, *store.Tx) error) error {
+		if calls++; calls == 1 {
+			panic("a poisonous signal")
+		}
+		return record(ctx, id, events, also)
+	}
+	for range 2 {
+		if err := m.learn(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := types(t, m, run.ID); !slices.Contains(got, pipeline.EventLess) || calls < 2 {
+		t.Errorf("after %d calls there are %v; nothing was learnt from what came behind", calls, got)
+	}
+	if left, err := m.o.DB.Unlearned(t.Context(), cursorLearn, 0); err != nil || len(left) != 0 {
+		t.Errorf("%d events wait, %v", len(left), err)
+	}
+	if !strings.Contains(log.String(), "a poisonous signal") || strings.Count(log.String(), "level=ERROR") != 1 {
+		t.Errorf("the log: %s", log.String())
+	}
+}
+
 // Covers L5: a phase that is carried out again recalls the same, whatever was learnt,
 // forgotten or edited in between; what is withheld is not told.
 func TestRecallIsTheSameAgain(t *testing.T) {

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 	"time"
 
 	"forge/cmd/forge/settings"
@@ -14,25 +15,49 @@ import (
 func (s *Server) startUpkeep(ctx context.Context) {
 	base, halt := context.WithCancel(context.WithoutCancel(ctx))
 	s.halt = halt
-	s.aux.Go(func() { s.sweep(base, waitFor) })
+	beside := func(what string, loop func(context.Context)) {
+		s.aux.Go(func() { s.keepGoing(base, what, waitFor, loop) })
+	}
+	beside("looking for missed deliveries", func(ctx context.Context) { s.sweep(ctx, waitFor) })
 	if s.config.Poll {
-		s.aux.Go(func() { s.poll(base, s.pollEvery) })
+		beside("polling", func(ctx context.Context) { s.poll(ctx, s.pollEvery) })
 	}
-	s.aux.Go(func() { s.Learner.Run(base) })
-	s.aux.Go(func() { s.tidy(base, s.now, s.config) })
-	s.aux.Go(func() { s.measure(base) })
-	s.aux.Go(func() { s.keepProbing(base) })
-	s.aux.Go(func() { s.watchDatabase(base) })
-	s.aux.Go(func() { s.beats(base) })
+	beside("learning", s.Learner.Run)
+	beside("tidying up", func(ctx context.Context) { s.tidy(ctx, s.now, s.config) })
+	beside("measuring", s.measure)
+	beside("probing the sandbox", s.keepProbing)
+	beside("watching the database", s.watchDatabase)
+	beside("telling that the server is there", s.beats)
 	if s.config.BackupEvery > 0 && ofFile(s.config) {
-		s.aux.Go(func() { s.keepBackups(base) })
+		beside("backing up", s.keepBackups)
 	}
-	s.aux.Go(func() { s.notes.Run(base) })
-	s.aux.Go(func() { s.bus.Run(base) })
-	s.aux.Go(func() { s.incidents.Run(base) })
-	s.aux.Go(func() { s.shipping.Run(base) })
+	beside("notifying people", s.notes.Run)
+	beside("telling subscribers", s.bus.Run)
+	beside("reading what production says", s.incidents.Run)
+	beside("shipping", s.shipping.Run)
 	if len(s.config.HealthChecks) > 0 {
-		s.aux.Go(func() { s.healthChecks().Run(base) })
+		beside("checking health", func(ctx context.Context) { s.healthChecks().Run(ctx) })
+	}
+}
+
+// anewAfter is how long what panicked waits before it begins anew.
+const anewAfter = time.Minute
+
+// keepGoing carries out what goes on beside the engine until ctx ends. When it panics,
+// that is told, and it begins anew after a while: without that, one run that something
+// cannot deal with would end the server, which meets the same run after its next start.
+func (s *Server) keepGoing(ctx context.Context, what string, wait func(context.Context, time.Duration) bool, loop func(context.Context)) {
+	again := func() (panicked bool) {
+		defer func() {
+			if p := recover(); p != nil {
+				s.log.ErrorContext(ctx, "a panic; it begins anew in a minute", "what", what, "error", p, "stack", string(debug.Stack()))
+				panicked = true
+			}
+		}()
+		loop(ctx)
+		return false
+	}
+	for again() && wait(ctx, anewAfter) {
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -207,7 +208,13 @@ func (v *Service) save(ctx context.Context, row *store.Ship, s *Ship) error {
 
 // ship does for one run all that can be done now, and writes each step down before the
 // next.
-func (v *Service) ship(ctx context.Context, id int64) error {
+func (v *Service) ship(ctx context.Context, id int64) (err error) {
+	defer func() {
+		if p := recover(); p != nil { // others are shipped
+			v.Log.ErrorContext(ctx, "shipping a run panicked", "run", id, "error", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("ship run %d: panic: %v", id, p)
+		}
+	}()
 	for range mostSteps {
 		row, err := v.DB.Ship(ctx, id)
 		if err != nil {

@@ -1,6 +1,7 @@
 package shipping
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,15 @@ func asked(s config.Ship) *Ship {
 
 // said is what people were told last.
 func said(s *Ship) string { return s.Say[len(s.Say)-1].String() }
+
+// A panic over one run is its error, so that others are shipped and the server goes on.
+// Covers reliability 9.
+func TestPanicOverARun(t *testing.T) {
+	v := &Service{Options: Options{Log: slog.New(slog.DiscardHandler)}} // without a database
+	if err := v.ship(t.Context(), 7); err == nil || !strings.Contains(err.Error(), "ship run 7: panic") {
+		t.Errorf("ship: %v", err)
+	}
+}
 
 // Only what names the question's own matter, alone, agrees to it.
 func TestAnswer(t *testing.T) {
