@@ -552,6 +552,7 @@ func TestKillAtBoundaries(t *testing.T) {
 					choose = func(boundary string) bool { return slices.Contains(missed, bare(boundary)) }
 				}
 				x := newGated(t, c.lab(t), database(), killed, choose)
+				x.addFaults()
 				deaths += x.play(c.runs, 6*patience)
 				gotShape, gotFiles := x.left()
 				if diff := cmp.Diff(shape, gotShape) + cmp.Diff(files, gotFiles); diff != "" {

@@ -55,6 +55,21 @@ func faults(t *testing.T) float64 {
 	return p
 }
 
+// addFaults lets that share of what changes something on GitHub go wrong: before and after
+// the effect, with answers that never come, and effects that come late.
+func (l *labTest) addFaults() {
+	l.t.Helper()
+	p := faults(l.t)
+	if p == 0 {
+		return
+	}
+	for _, kind := range []githubtest.FaultKind{githubtest.FaultErrorBefore, githubtest.FaultErrorAfter, githubtest.FaultHangAfter, githubtest.FaultErrorLate} {
+		for _, operation := range []string{"issues/", "pulls/", "checks/", "git/push"} {
+			l.gh.AddFault(githubtest.Fault{Operation: operation, Kind: kind, Probability: p / 4})
+		}
+	}
+}
+
 // Covers lessons 10, 11: servers that are killed at random moments and started
 // again leave just what an undisturbed one leaves: nothing twice, nothing missing.
 func TestKill(t *testing.T) {
@@ -164,14 +179,7 @@ func (k killing) loop(t *testing.T, servers int, database func() string) {
 	for ; left > 0 && !t.Failed(); runs++ {
 		address := database()
 		l := k.new(address)
-		if p := faults(t); p > 0 { // before and after the effect, and answers that never come
-			for _, kind := range []githubtest.FaultKind{githubtest.FaultErrorBefore, githubtest.FaultErrorAfter, githubtest.FaultHangAfter, githubtest.FaultErrorLate} {
-				l.gh.AddFault(githubtest.Fault{Operation: "issues/", Kind: kind, Probability: p / 4})
-				l.gh.AddFault(githubtest.Fault{Operation: "pulls/", Kind: kind, Probability: p / 4})
-				l.gh.AddFault(githubtest.Fault{Operation: "checks/", Kind: kind, Probability: p / 4})
-				l.gh.AddFault(githubtest.Fault{Operation: "git/push", Kind: kind, Probability: p / 4})
-			}
-		}
+		l.addFaults()
 		for i := range servers {
 			l.shareCache(filepath.Join(l.dir, fmt.Sprintf("state-%d", i)))
 		}
