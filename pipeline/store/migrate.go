@@ -88,6 +88,13 @@ func readMigrations(tree fs.FS) ([]*goose.Migration, error) {
 	return steps, nil
 }
 
+// Newer reports whether a newer Forge has upgraded the schema since this one opened the
+// database, as while servers are replaced one after the other.
+func (d *DB) Newer(ctx context.Context) (bool, error) {
+	version, err := schemaVersion(ctx, d.reader)
+	return version > newestSchema, err
+}
+
 // schemaVersion returns the newest migration that was applied, 0 for none.
 func schemaVersion(ctx context.Context, db *sql.DB) (int64, error) {
 	var v int64

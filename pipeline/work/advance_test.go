@@ -488,37 +488,49 @@ func TestOptionsThatAreMissing(t *testing.T) {
 }
 
 // A clock that jumps, as after a machine has slept, makes a lease run out under whoever
-// works: nobody of the same engine works beside them.
+// works, or last too long: nobody of the same engine works beside them, and the run comes
+// to its end. Covers reliability 14.
 func TestClockJumps(t *testing.T) {
 	t.Parallel()
-	k := openStore(t)
-	opts := options(t)
-	var ahead atomic.Int64
-	opts.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
-	id := newRun(t, k, 7)
-	var e *sqliteEngine
-	var inside, beside atomic.Int64
-	opts.Executor = &fakePhases{do: func(ctx context.Context, run *pipeline.Run, act pipeline.Action, emit Emit) ([]pipeline.Event, error) {
-		if inside.Add(1) > 1 {
-			beside.Add(1)
-		}
-		defer inside.Add(-1)
-		ahead.Add(int64(time.Hour))
-		if beside.Load() == 0 {
-			if v, err := e.advance(t.Context(), id, false); err != nil || v.due {
-				t.Errorf("beside it: %+v, %v", v, err)
+	for name, jump := range map[string]time.Duration{"an hour": time.Hour, "ten minutes back": -10 * time.Minute, "a day": 24 * time.Hour, "it stands still": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := openStore(t)
+			opts := options(t)
+			var ahead atomic.Int64
+			stands := time.Now()
+			opts.Now = func() time.Time {
+				if jump == 0 {
+					return stands
+				}
+				return time.Now().Add(time.Duration(ahead.Load()))
 			}
-		}
-		return nil, nil
-	}}
-	e = newDriven(t, k, opts)
-	if err := e.Drive(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
-	if n := beside.Load(); n > 0 {
-		t.Errorf("%d phases began beside another of the same run", n)
-	}
-	if run := load(t, k, id); run.State != pipeline.StateVerified {
-		t.Errorf("run is %s", run.State)
+			id := newRun(t, k, 7)
+			var e *sqliteEngine
+			var inside, beside atomic.Int64
+			opts.Executor = &fakePhases{do: func(ctx context.Context, run *pipeline.Run, act pipeline.Action, emit Emit) ([]pipeline.Event, error) {
+				if inside.Add(1) > 1 {
+					beside.Add(1)
+				}
+				defer inside.Add(-1)
+				ahead.Add(int64(jump))
+				if beside.Load() == 0 {
+					if v, err := e.advance(t.Context(), id, false); err != nil || v.due {
+						t.Errorf("beside it: %+v, %v", v, err)
+					}
+				}
+				return nil, nil
+			}}
+			e = newDriven(t, k, opts)
+			if err := e.Drive(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+			if n := beside.Load(); n > 0 {
+				t.Errorf("%d phases began beside another of the same run", n)
+			}
+			if run := load(t, k, id); run.State != pipeline.StateVerified {
+				t.Errorf("run is %s", run.State)
+			}
+		})
 	}
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"os"
 	"runtime"
 	"strconv"
@@ -46,12 +47,18 @@ func (s *Server) peer() store.Peer {
 	return store.Peer{ID: s.Engine.ID(), Process: processName(), Version: Version(), Started: s.now(), Processors: runtime.NumCPU()}
 }
 
-// report says how this server is, and drains it when it is asked to.
+// report says how this server is, and drains it when it is asked to, or when a newer one
+// has upgraded the database.
 func (s *Server) report(ctx context.Context, p store.Peer) error {
 	p.Seen, p.Load = s.now(), loadOfMachine()
 	p.FreeDisk, _ = freeDisk(s.config.StateDir)
 	drain, err := s.DB.Beat(ctx, p)
-	if err == nil && drain && s.health.draining.CompareAndSwap(false, true) {
+	newer, look := s.DB.Newer(ctx)
+	err = errors.Join(err, look)
+	if err == nil && (drain || newer) && s.health.draining.CompareAndSwap(false, true) {
+		if newer {
+			s.log.Error("a newer Forge has upgraded the database, and would write what this one does not know: end this server, and start the newer one in its place")
+		}
 		s.drain(ctx)
 	}
 	return err

@@ -7,6 +7,7 @@ import (
 
 	"forge/cmd/forge/server/servertest"
 	"forge/pipeline"
+	"forge/pipeline/store"
 )
 
 // A server is on the list while it runs. Drained, it begins nothing, keeps what comes in
@@ -47,6 +48,33 @@ func TestDrainedServer(t *testing.T) {
 		t.Errorf("the new server has the old one's ID %s", id)
 	}
 	ts.untilState(pipeline.StateVerified)
+}
+
+// A server whose database a newer Forge has upgraded begins nothing any more: it would not
+// know what the newer one writes. It keeps what comes in, for that one.
+func TestOlderServerOfTwo(t *testing.T) {
+	t.Parallel()
+	ts := newTestServer(t, testOptions{})
+	ts.must(ts.s.report(t.Context(), ts.s.peer()))
+	if code, _ := readyz(t, ts.s); code != http.StatusOK {
+		t.Fatalf("a server that is not outdated is not ready: %d", code)
+	}
+	if _, err := ts.s.DB.SQL().Exec("INSERT INTO forge_schema (version_id, is_applied) VALUES (9999, 1)"); err != nil {
+		t.Fatal(err)
+	}
+	ts.must(ts.s.report(t.Context(), ts.s.peer()))
+	if code, _ := readyz(t, ts.s); code != http.StatusServiceUnavailable {
+		t.Errorf("an outdated server is ready: %d", code)
+	}
+	ts.label("acme")
+	ts.must(ts.gh.Settle(t.Context()))
+	servertest.Kept(t, ts.gh, ts.s.DB.Delivery)
+	if list, err := ts.s.DB.WaitingDeliveries(t.Context(), ts.s.now(), 10); err != nil || len(list) == 0 {
+		t.Errorf("an outdated server keeps nothing for others: %v", err)
+	}
+	if runs, err := ts.s.DB.Runs(t.Context(), store.Filter{}); err != nil || len(runs) != 0 {
+		t.Errorf("an outdated server began %d runs, %v", len(runs), err)
+	}
 }
 
 // What runs beside the engine may end its work in order: the database is closed after it.
