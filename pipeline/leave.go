@@ -178,7 +178,13 @@ func (r *Run) revised(in *Plan) *Plan {
 	if s == nil {
 		return in
 	}
-	next := s.Without(r.Without)
+	if in.Question == "" {
+		r.unwire(in)
+	}
+	next := s.Without(r.Without, func(id string) bool {
+		p := r.part(id)
+		return p != nil && p.How != module.Wired && (slices.Contains(r.Without, id) || s.Module(id) == nil)
+	})
 	out.LeftOut, out.Criteria = r.Plan.LeftOut, nil
 	for _, c := range r.Plan.Criteria {
 		kept := slices.ContainsFunc(in.Criteria, func(n Criterion) bool { return n.ID == c.ID })
@@ -209,6 +215,19 @@ func (r *Run) revised(in *Plan) *Plan {
 		out.Split, out.Unsplit = nil, "none of its modules is left"
 	}
 	return &out
+}
+
+// unwire takes from the integration a module that needed what is left out, and of whose
+// criteria the revised plan keeps none: nobody builds it.
+func (r *Run) unwire(in *Plan) {
+	s := r.split()
+	for _, m := range slices.Concat(s.Modules, s.Dropped) {
+		p := r.part(m.ID)
+		kept := func(c Criterion) bool { return slices.Contains(m.Criteria, c.ID) }
+		if p != nil && p.How == module.Wired && p.Merged == "" && len(m.Criteria) > 0 && !slices.ContainsFunc(in.Criteria, kept) {
+			p.How = ""
+		}
+	}
 }
 
 // spare reports whether nobody needs the branch of a module any more: the run has

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"forge/pipeline/glob"
+	"forge/pipeline/module"
 	"forge/pipeline/proof"
 	"forge/pipeline/testname"
 	"forge/pipeline/text"
@@ -122,14 +123,34 @@ func (r *Run) strays(it *Iteration) (out []string) {
 // reportPoints lists what modules promise each other, and whether the test of it passed.
 func (r *Run) reportPoints(b *strings.Builder, it *Iteration) {
 	s := r.split()
-	if s == nil || len(s.Promises) == 0 {
+	if s == nil || len(s.Promises)+len(s.Void) == 0 {
 		return
 	}
 	lines := []string{"| integration point | promise | shown by | |\n| --- | --- | --- | --- |\n"}
-	for _, p := range s.Promises {
-		lines = append(lines, fmt.Sprintf("| %s ↔ %s | %s | %s | %s |\n", p.From, strings.Join(p.To, ", "), inCell(p.Text), inCell(p.Probe), it.Tests.saw(p.Probe)))
+	for _, p := range slices.Concat(s.Promises, s.Void) {
+		saw := it.Tests.saw(p.Probe)
+		if lost := r.lost(p); lost != "" {
+			saw = "counts for nothing: " + lost + " is left out"
+		}
+		lines = append(lines, fmt.Sprintf("| %s ↔ %s | %s | %s | %s |\n", p.From, strings.Join(p.To, ", "), inCell(p.Text), inCell(p.Probe), saw))
 	}
 	section(b, "Integration points", lines)
+}
+
+// lost is the side of a promise that is left out, and without which its test counts for
+// nothing; "" where both are there, or are still to come.
+func (r *Run) lost(p module.Promise) string {
+	gone := func(id string) bool {
+		q := r.part(id)
+		return q != nil && q.Left != "" && q.Merged == "" && q.How != module.Wired
+	}
+	switch {
+	case gone(p.From):
+		return p.From
+	case !slices.ContainsFunc(p.To, func(id string) bool { return !gone(id) }):
+		return strings.Join(p.To, ", ")
+	}
+	return ""
 }
 
 // saw says how a test went, by a name that somebody wrote.

@@ -54,6 +54,8 @@ func statusIcon(status string) string {
 		return "✋"
 	case "left out", "cancelled", "not begun":
 		return "🚫"
+	case "was left to the integration":
+		return "➡️"
 	case "stopped":
 		return "⏸️"
 	}

@@ -42,6 +42,7 @@ type Split struct {
 	Integration []string  `json:"integration,omitempty"` // criteria that no module can meet alone
 	Wiring      []string  `json:"wiring,omitempty"`      // what is left to do once the modules are merged, with the files it touches
 	Dropped     []Module  `json:"dropped,omitempty"`     // modules that a revised plan does without
+	Void        []Promise `json:"void,omitempty"`        // promises of which a side is left out with them: their tests count for nothing
 }
 
 // Integration is the name under which what belongs to no module is worked on.

@@ -139,24 +139,26 @@ func (s *Split) Has(criterion string) bool {
 	return slices.ContainsFunc(s.Modules, func(m Module) bool { return slices.Contains(m.Criteria, criterion) })
 }
 
-// Without is the split without some modules. What they promised, or relied on, is
-// nobody's any more.
-func (s *Split) Without(ids []string) *Split {
-	gone := func(id string) bool { return slices.Contains(ids, id) }
+// Without is the split without some modules. Of these, gone tells those that nobody builds:
+// what they promised, or relied on, is void. What the others did is the integration's to keep.
+func (s *Split) Without(ids []string, gone func(id string) bool) *Split {
 	out := *s
-	out.Modules, out.Promises, out.Dropped = nil, nil, slices.Clip(s.Dropped)
+	out.Modules, out.Promises, out.Dropped, out.Void = nil, nil, slices.Clip(s.Dropped), slices.Clip(s.Void)
 	for _, m := range s.Modules {
-		if gone(m.ID) {
+		if slices.Contains(ids, m.ID) {
 			out.Dropped = append(out.Dropped, m)
 		} else {
 			out.Modules = append(out.Modules, m)
 		}
 	}
 	for _, p := range s.Promises {
-		p.To = slices.DeleteFunc(slices.Clone(p.To), gone)
-		if !gone(p.From) && len(p.To) > 0 {
-			out.Promises = append(out.Promises, p)
+		to := slices.DeleteFunc(slices.Clone(p.To), gone)
+		if gone(p.From) || len(to) == 0 {
+			out.Void = append(out.Void, p)
+			continue
 		}
+		p.To = to
+		out.Promises = append(out.Promises, p)
 	}
 	return &out
 }
@@ -185,6 +187,8 @@ func (s *Split) Rows(parts []Part) []Row {
 // whether the run that planned them has ended.
 func (r *Row) Status(parts []Part, over bool) string {
 	switch p := &r.Part; {
+	case p.How == Wired && p.Merged == "" && over:
+		return "was left to the integration"
 	case p.How == Wired && p.Merged == "":
 		return "left to the integration"
 	case p.Left != "" && p.Merged == "":

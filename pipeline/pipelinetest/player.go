@@ -574,11 +574,16 @@ func (p *Player) commit() string {
 	return fmt.Sprintf("commit%d", p.sha)
 }
 
-// plan reads "ok", "WHAT", "QUESTION?" or "QUESTION? | OPTION | OPTION".
+// plan reads "ok", "WHAT", "QUESTION?" or "QUESTION? | OPTION | OPTION"; behind "keeps",
+// criteria that it has besides.
 func plan(s string) *pipeline.Plan {
 	out := &pipeline.Plan{Summary: "do it", Steps: []string{"one"}, Criteria: []pipeline.Criterion{{ID: "AC1", Text: "works"}}}
 	if modules, ok := strings.CutPrefix(s, "split "); ok {
 		return split(out, modules)
+	}
+	s, keeps, _ := strings.Cut(s, " keeps ")
+	for _, id := range strings.Fields(keeps) {
+		out.Criteria = append(out.Criteria, pipeline.Criterion{ID: id, Text: "works without"})
 	}
 	q, options, ok := strings.Cut(s, " | ")
 	switch {

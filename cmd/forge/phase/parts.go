@@ -78,7 +78,7 @@ func (x *Executor) layDown(ctx context.Context, run *pipeline.Run, job agent.Job
 			return data, &pipeline.Fault{Class: pipeline.FaultAgent, Message: fmt.Sprintf("the test %s, which is to show what %s promises to %s, does not run with the contract: "+
 				"write a test of this name, which may fail until both are there and is not skipped", p.Probe, p.From, strings.Join(p.To, ", "))}
 		}
-		if !merged(p.From) && passes(&report, p.Probe) {
+		if !mergedPart(run, p.From) && passes(&report, p.Probe) {
 			return data, &pipeline.Fault{Class: pipeline.FaultAgent, Message: fmt.Sprintf("the test %s passes although the module %s, which promises what it is to show (%s), is not there: "+
 				"it shows nothing; let it fail until the promise is kept", p.Probe, p.From, p.Text)}
 		}
@@ -94,7 +94,7 @@ func (x *Executor) keepsPromises(ctx context.Context, run *pipeline.Run, head st
 		return nil
 	}
 	for _, p := range run.Plan.Split.Promises {
-		if !mergedPart(run, p.From) {
+		if q := module.Find(run.Parts, p.From); q == nil || q.Merged == "" {
 			continue
 		}
 		for _, name := range run.Plan.Split.Contract {
@@ -168,9 +168,7 @@ func (x *Executor) merge(ctx context.Context, run *pipeline.Run, job agent.Job) 
 			return pipeline.Data{}, err
 		}
 		all := report.Failures
-		report.Failures = broken(run, report, func(id string) bool {
-			return id == part.ID || mergedPart(run, id)
-		})
+		report.Failures = broken(run, report, there(run, part.ID))
 		known := accepted(run)
 		for _, f := range all { // modules that begin on the merge find them there
 			if known(f) {
@@ -318,6 +316,15 @@ func partsOf(of *module.Of) *module.Split {
 		s.Modules = append(s.Modules, module.Module{ID: of.Owners[glob], Paths: []string{glob}})
 	}
 	return s
+}
+
+// there tells which modules are there where one is merged. What is left to the integration
+// is not, until the whole is judged.
+func there(run *pipeline.Run, merging string) func(module string) bool {
+	return func(id string) bool {
+		p := module.Find(run.Parts, id)
+		return id == merging || p != nil && p.Merged != ""
+	}
 }
 
 // mergedPart reports whether a module of the run is there: merged, or built by the

@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	"forge/pipeline"
+	"forge/pipeline/config"
 	"forge/pipeline/module"
+	"forge/pipeline/pipelinetest"
 	"forge/pipeline/sandbox"
 	"forge/pipeline/worktree"
 )
@@ -79,6 +81,45 @@ func TestPromisesAreShown(t *testing.T) {
 		if len(got) != tt.unshown || len(r.Failures) != tt.left || r.Failed != tt.left {
 			t.Errorf("%s: %d promises unshown, want %d; %d failures, want %d: %v", name, len(got), tt.unshown, len(r.Failures), tt.left, got)
 		}
+	}
+}
+
+// Covers V7, V9: the test of a promise counts at the end where what made it is left to the
+// integration, and before that no merge is held against it. One of which a side is left out
+// counts nowhere.
+func TestPromisesLeftToTheIntegration(t *testing.T) {
+	cfg := config.Default()
+	cfg.Modules = config.Modules{Mode: config.ModulesAuto, Max: 6, Parallel: 2, Iterations: 3, Rounds: 1, OnFailure: "ask"}
+	p := pipelinetest.New(cfg, pipeline.Task{Issue: 1, Title: "Sum is wrong"})
+	err := p.Play(`plan split ok, bad, dep needs bad, far needs bad; promise ok bad TestBad; promise bad dep TestDep; promise dep ok TestOwn; promise far ok TestFar
+		part ok: plan given
+		part bad: plan given
+		part bad: implement unable which colour?
+		part bad: human without
+		plan do dep without bad keeps AC-dep
+		part ok: implement it
+		part ok: review ok
+		part ok: test ok`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	probes := []string{"TestBad", "TestDep", "TestFar", "TestOwn"}
+	report := pipeline.TestReport{Failed: len(probes)}
+	for _, test := range probes {
+		report.Failures = append(report.Failures, pipeline.Failure{Test: test})
+	}
+	if got := broken(&p.Run, report, there(&p.Run, "ok")); len(got) > 0 {
+		t.Errorf("at the merge of ok, %v fails", got)
+	}
+	if err := p.Play("merge ok"); err != nil {
+		t.Fatal(err)
+	}
+	report.Defer(func(test string) bool { return oneSided(&p.Run, test) })
+	if len(report.Failures) != 1 || report.Failures[0].Test != "TestOwn" || !slices.Equal(report.Pending, probes[:3]) {
+		t.Errorf("at the end %v fails, and %q counts for nothing", report.Failures, report.Pending)
+	}
+	if got := unshown(&p.Run, &pipeline.TestReport{}); len(got) != 1 || got[0].Test != "TestOwn" {
+		t.Errorf("unshown is %v", got)
 	}
 }
 
