@@ -522,8 +522,11 @@ func (r *Run) partChanged(p, in *module.Part, e Event) {
 	p.Rework, p.Tells, p.Told, p.After = own.Rework, own.Tells, own.Told, own.After
 	if p.Owed, p.OwedAs = own.Owed, own.OwedAs; p.State == string(StateAccepted) {
 		for i, test := range p.Owed {
-			if !slices.Contains(p.Known, test) {
-				p.Known, p.Errors = append(slices.Clip(p.Known), test), append(slices.Clip(p.Errors), p.OwedAs[i])
+			p.Know(test, p.OwedAs[i])
+		}
+		for i, test := range own.Known { // what was found at its merge
+			if own.State == p.State && own.Head == p.Head && i < len(own.Errors) {
+				p.Know(test, own.Errors[i])
 			}
 		}
 	}
@@ -629,6 +632,7 @@ func (r *Run) merged(ref *PhaseRef, d Data) {
 	default:
 		r.Head, p.Merged, p.As, p.Clashes, r.Tried = u.Head, u.Base, u.Head, 0, d.Tests
 		p.Owed, p.OwedAs = nil, nil
+		r.tookWith(p.ID, d.Tests)
 		r.Made = append(r.Made, r.Head)
 		return
 	}
@@ -643,6 +647,54 @@ func (r *Run) merged(ref *PhaseRef, d Data) {
 	case p.Clashes <= clashLimit:
 		owes(p, d.Tests)
 		p.Rework = &module.Rework{Base: r.Head, Why: why, Fails: fails}
+	}
+}
+
+// acceptedWith is the module that a person took with what a test shows at a merge, nil when
+// there is none. The module made the promise that the test is of, which could not be seen before
+// both sides were there, or the test is its own, and had not run when it was taken. Another
+// error of a test that the module is known by is none of that.
+func (r *Run) acceptedWith(f *Failure, merging string) *module.Part {
+	s := r.split()
+	if s == nil {
+		return nil
+	}
+	owner := s.Owner(f.File, glob.Match)
+	for i := range r.Parts {
+		p := &r.Parts[i]
+		if partState(p) != StateAccepted || p.Left != "" || p.ID != merging && p.Merged == "" || slices.Contains(p.Known, f.Test) || owner != "" && owner != p.ID {
+			continue
+		}
+		made := func(x module.Promise) bool { return x.From == p.ID && testname.Same(f.Test, x.Probe) }
+		if slices.ContainsFunc(s.Promises, made) || owner == p.ID && p.ID == merging && p.Tests == "" {
+			return p
+		}
+	}
+	return nil
+}
+
+// AcceptMerge takes out of what fails at a merge what people took with a module. Modules
+// that begin on the merge find it there.
+func (r *Run) AcceptMerge(t *TestReport, merging string) {
+	t.Failures = slices.DeleteFunc(slices.Clone(t.Failures), func(f Failure) bool {
+		taken := r.acceptedWith(&f, merging) != nil
+		if taken {
+			t.Accepted, t.Before = append(t.Accepted, f.Test), append(slices.Clip(t.Before), f)
+		}
+		return taken
+	})
+}
+
+// tookWith notes with the modules which tests failed at a merge, and were taken with them.
+func (r *Run) tookWith(merging string, t *TestReport) {
+	if t == nil {
+		return
+	}
+	for i := range t.Before {
+		f := &t.Before[i]
+		if q := r.acceptedWith(f, merging); q != nil && slices.Contains(t.Accepted, f.Test) {
+			q.Know(f.Test, f.ErrorKey())
+		}
 	}
 }
 

@@ -111,6 +111,18 @@ func (p *Part) Done() bool {
 	return p.Left != "" || p.Rework == nil && p.Passed() && p.Merged != "" && p.Merged == p.Head
 }
 
+// Know notes a test that fails in a module which was accepted, and what its error is known by.
+func (p *Part) Know(test, as string) {
+	if slices.Contains(p.Known, test) {
+		return
+	}
+	errors := slices.Clone(p.Errors)
+	for len(errors) < len(p.Known) { // of an older run
+		errors = append(errors, "")
+	}
+	p.Known, p.Errors = append(slices.Clip(p.Known), test), append(errors, as)
+}
+
 // Stays reports whether somebody gave it up in a later round, so that it stays as it was merged.
 func (p *Part) Stays() bool {
 	return p.State == "cancelled" && p.Merged != "" && p.Left == "" && p.Told != "cancelled"

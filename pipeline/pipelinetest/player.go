@@ -474,6 +474,7 @@ func (p *Player) Outcome(verb, rest string, ref *pipeline.PhaseRef, working bool
 			d.Update.Conflicts = strings.Fields(arg)
 		case "fails":
 			d.Update.Head, d.Tests = p.commit(), Tests(p.Run.Head, arg)
+			p.Run.AcceptMerge(d.Tests, ref.Part)
 		default:
 			d.Update.Head, d.Tests = p.commit(), Tests(p.Run.Head, "ok")
 		}

@@ -175,6 +175,7 @@ func (x *Executor) merge(ctx context.Context, run *pipeline.Run, job agent.Job) 
 				report.Before = append(report.Before, f)
 			}
 		}
+		run.AcceptMerge(&report, part.ID)
 		if report.Failures, err = x.withLost(ctx, run, u.Head, &report, report.Failures); err != nil {
 			return pipeline.Data{}, err
 		}
