@@ -317,6 +317,14 @@ func (r *Run) answerAfter(cmd command.Line, a *Answer) ([]Event, string) {
 	if !r.Reopenable() {
 		return nil, fmt.Sprintf("%s, so there is nothing for `%s` to go on with. %s", over, cmd.Name, r.whatNow())
 	}
+	if r.Part != nil && a.Text == "" { // whatever the run that planned it knows of it by now
+		how := "is verified"
+		if r.State == StateAccepted {
+			how = "was accepted by " + cmp.Or(r.endedBy(), "somebody")
+		}
+		return nil, fmt.Sprintf("The module %s %s, so there is nothing for `%s` to go on with. %s with words on further lines sends it back to work.",
+			r.Part.Module.ID, how, cmd.Name, r.typed("continue"))
+	}
 	if cmd.Args != "" && cmd.Name == "continue" {
 		if wrong := (&Gate{}).read(a, cmd, r.Slug); wrong != "" {
 			return nil, wrong
