@@ -8,21 +8,55 @@ import (
 	"forge/pipeline/module"
 )
 
-// rows are the modules of the run's plan; none for one that is built in one piece.
-func (v Renderer) rows() []module.Row {
-	if v.Run.Plan == nil || v.Run.Plan.Split == nil {
-		return nil
+// rows are the modules of the run's plan; none for one that is built in one piece. former is
+// whether they are of a plan that was replaced by such a one after they had begun.
+func (v Renderer) rows() (rows []module.Row, former bool) {
+	r := v.Run
+	switch {
+	case r.Plan == nil:
+		return nil, false
+	case r.Plan.Split != nil:
+		return r.Plan.Split.Rows(r.Parts), false
 	}
-	return v.Run.Plan.Split.Rows(v.Run.Parts)
+	for i := len(r.PastPlans) - 1; i >= 0 && len(r.Parts) > 0; i-- {
+		if s := r.PastPlans[i].Split; s != nil {
+			return s.Rows(r.Parts), true
+		}
+	}
+	return nil, false
+}
+
+// kept says where the work on modules is that are not merged, and that nobody goes on with.
+func (v Renderer) kept(rows []module.Row) string {
+	var out []string
+	for i := range rows {
+		p := &rows[i].Part
+		if p.Merged == "" && p.Left == "" && p.Head != "" && p.Head != p.Base {
+			out = append(out, fmt.Sprintf("%s (%s, [changes](%s))", code(p.Branch), p.State, v.repoURL("compare/"+p.Base+"..."+p.Head)))
+		}
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return "Not merged, and kept on their branches: " + strings.Join(out, ", ") + "."
 }
 
 // modules is the table of what is built at the same time, questions first.
 func (v Renderer) modules() string {
-	rows := v.rows()
+	rows, former := v.rows()
 	if len(rows) == 0 {
 		return ""
 	}
+	over := v.Run.State.Ended() || former
 	var b strings.Builder
+	if former {
+		b.WriteString("The plan was made again, in one piece, on what was merged of these modules by then.\n\n")
+	}
+	if over {
+		if kept := v.kept(rows); kept != "" {
+			b.WriteString(kept + "\n\n")
+		}
+	}
 	for i := range rows {
 		if r := &rows[i]; r.Question != "" && r.Left == "" {
 			b.WriteString(quoted("IMPORTANT", fmt.Sprintf("The module %s asks: %s", code(r.Module.ID), v.line(r.Question, 600))) + "\n\n")
@@ -31,7 +65,7 @@ func (v Renderer) modules() string {
 	b.WriteString("| | Module | Wave | Iteration | Tests | Findings | Time | Cost | Branch |\n|---|---|---|---|---|---|---|---|---|\n")
 	for i := range rows {
 		r := &rows[i]
-		status := r.Status(v.Run.Parts, v.Run.State.Ended())
+		status := r.Status(v.Run.Parts, over)
 		iteration, cost := "", ""
 		if r.Iteration > 0 {
 			iteration = fmt.Sprintf("%d of %d", r.Iteration, r.Max)
@@ -52,7 +86,7 @@ func statusIcon(status string) string {
 		return "✅"
 	case "asks you":
 		return "✋"
-	case "left out", "cancelled", "not begun":
+	case "left out", "cancelled", "not begun", "not merged":
 		return "🚫"
 	case "was left to the integration":
 		return "➡️"

@@ -196,7 +196,7 @@ func (s *Split) Rows(parts []Part) []Row {
 }
 
 // Status says in a few words where a module stands. parts are all that are known; over is
-// whether the run that planned them has ended.
+// whether the run that planned them has ended, or does without them.
 func (r *Row) Status(parts []Part, over bool) string {
 	switch p := &r.Part; {
 	case p.How == Wired && p.Merged == "" && over:
@@ -213,6 +213,8 @@ func (r *Row) Status(parts []Part, over bool) string {
 		return "asks you"
 	case p.Done() || p.Stays():
 		return "merged"
+	case p.Passed() && over:
+		return "not merged"
 	case p.Rework != nil:
 		return "goes back to work"
 	case p.Passed():
