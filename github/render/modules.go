@@ -80,6 +80,45 @@ func (v Renderer) modules() string {
 	return strings.TrimSpace(b.String())
 }
 
+// missing are the modules that work lacks which somebody took before it was finished.
+func (v Renderer) missing() (out []string) {
+	r := v.Run
+	if r.State != pipeline.StateAccepted {
+		return nil
+	}
+	rows, former := v.rows()
+	for i := range rows {
+		row := &rows[i]
+		if former || row.Merged != "" || row.Left != "" {
+			continue
+		}
+		s := fmt.Sprintf("**🚫 Missing** the module %s: %s", code(row.Module.ID), row.Status(r.Parts, true))
+		if row.Head != "" && row.Head != row.Base {
+			s += fmt.Sprintf("; what was made of it is on %s (%s)", code(row.Branch), v.branchLink(&row.Part))
+		}
+		if len(row.Module.Criteria) > 0 {
+			s += "; with it goes " + v.line(strings.Join(row.Module.Criteria, ", "), 200)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// unjudged says of work that somebody took what nobody has judged of it.
+func (v Renderer) unjudged() (out []string) {
+	r, it := v.Run, v.Run.Current()
+	if r.State != pipeline.StateAccepted {
+		return nil
+	}
+	if it == nil || it.Review == nil || it.Review.Head != r.Head {
+		out = append(out, "**👀 Not reviewed** as a whole: "+v.commit(r.Head))
+	}
+	if it == nil || it.Tests == nil || it.Tests.Head != r.Head {
+		out = append(out, "**❔ Not tested** as a whole: "+v.commit(r.Head))
+	}
+	return out
+}
+
 func statusIcon(status string) string {
 	switch status {
 	case "merged":

@@ -27,7 +27,7 @@ func (v Renderer) PullBody() string {
 	}
 	return v.body("pull", v.verdict(), v.what(), v.why(), v.criteria(),
 		section("Decisions", bullets(v.decided())), section("Modules", v.modules()), section("Iterations", v.iterations()),
-		section(issues, bullets(v.Left(50))), section("Let pass by people", bullets(v.waivers())),
+		section(issues, bullets(append(v.Left(50), v.unjudged()...))), section("Let pass by people", bullets(v.waivers())),
 		section("Tests that had to change", bullets(v.changedTests())),
 		section("Tests of the base that this change edits", bullets(v.editedTests())),
 		section("Quality gates", v.measures()), v.debtLink(), v.laterLinks(), v.documentsLink(), v.artefacts(), v.report(),

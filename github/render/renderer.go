@@ -239,6 +239,7 @@ func (v Renderer) Left(limit int) []string {
 			out = append(out, "**👀 Not reviewed** "+code(s.Path)+": "+v.line(s.Why, 200))
 		}
 	}
+	out = append(out, v.missing()...)
 	if n := len(out) - limit; n > 0 {
 		out = append(out[:limit], fmt.Sprintf("and %d more", n))
 	}

@@ -1,0 +1,40 @@
+package render
+
+import (
+	"strings"
+	"testing"
+
+	"forge/pipeline"
+	"forge/pipeline/config"
+	"forge/pipeline/pipelinetest"
+)
+
+// Covers V9: what is merged before it is finished says on the pull request what is missing, and
+// that nobody has reviewed or tested the whole.
+func TestMergedEarly(t *testing.T) {
+	cfg := config.Default()
+	cfg.Modules = config.Modules{Mode: config.ModulesAuto, Max: 6, Parallel: 2, Iterations: 3, Rounds: 1, OnFailure: "ask"}
+	p := pipelinetest.New(cfg, pipeline.Task{Issue: 1, Title: "Sum is wrong"})
+	err := p.Play(`plan split a, b, c needs b
+		part a: plan given
+		part a: implement it
+		part a: review ok
+		part a: test ok
+		merge ok
+		part b: plan given
+		part b: implement it
+		pull
+		notice pull_closed merged`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := testView(&p.Run).PullBody()
+	for _, want := range []string{"see below", "## Known issues", "Missing** the module `b`", "with it goes AC-b", "Missing** the module `c`: not begun", "Not reviewed** as a whole", "Not tested** as a whole"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%q is not said:\n%s", want, body)
+		}
+	}
+	if strings.Contains(body, "Missing** the module `a`") {
+		t.Errorf("a is merged:\n%s", body)
+	}
+}
