@@ -148,14 +148,30 @@ func (r *Run) choices(kind GateKind, g Guard) []Choice {
 	if r.leavable(&g) != nil {
 		out = append(out, leavings...)
 	}
-	if r.Head != r.Base && g.Name != GuardSecret && !r.partsMissing() { // what may not leave cannot be taken as it is
+	if r.acceptable(g) {
 		label := "take it as it is; what is left is written down as known issues"
 		if kind == GateStuck {
 			label = "take it with the failing tests as a known limitation"
 		}
+		if r.Head == r.Base {
+			label = "take it as it is: nothing is left to build here"
+		}
 		out = append(out, Choice{Name: "accept", Label: label})
 	}
 	return append(append(out, r.leaving()...), history, cancel)
+}
+
+// acceptable reports whether the work can be taken as it is, at the question that a guard leads
+// to. What may not leave cannot, nor can a module that its parent could not merge. One that
+// changes nothing can, where that is what is asked about: others may have brought it.
+func (r *Run) acceptable(g Guard) bool {
+	switch {
+	case g.Name == GuardSecret || r.partsMissing() || r.Part != nil && g.Name == GuardConflict:
+		return false
+	case r.Part != nil && g.Name == GuardNoProgress:
+		return true
+	}
+	return r.Head != r.Base
 }
 
 // otherwise is what can be done where going on as before does not help.
@@ -431,6 +447,9 @@ func (r *Run) grant(g Guard, n int, a *Answer) {
 		}
 	case GuardConflict:
 		it.Update = nil // look again, when the tests have passed
+		if c.Faults > 0 {
+			c.Faults, r.Fault = 0, nil
+		}
 	case GuardBase:
 		r.Config.OnBaseMoved = "merge" // a human said so, for this run
 	case GuardHuman:

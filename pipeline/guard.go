@@ -105,6 +105,8 @@ func (r *Run) guard() *Guard {
 		return &Guard{Name: GuardFaults, Value: int64(c.Faults), Limit: 1, Detail: fault}
 	case c.Faults > 0 && r.Fault != nil && r.Fault.Final:
 		return &Guard{Name: GuardFaults, Value: int64(c.Faults), Limit: 1, Detail: "trying again cannot help: " + fault}
+	case c.Faults >= r.Config.Loop.Faults && c.Faults > 0 && r.Fault != nil && r.Fault.Class == FaultAgent && r.unmerged() != nil:
+		return r.conflict(r.unmerged(), r.Fault.Message)
 	case c.Faults >= r.Config.Loop.Faults && c.Faults > 0:
 		return &Guard{Name: GuardFaults, Value: int64(c.Faults), Limit: int64(r.Config.Loop.Faults), Detail: fmt.Sprintf("broke down %d times in a row, last with: %s", c.Faults, fault)}
 	case cost > 0 && cost >= r.CostLimit():

@@ -160,11 +160,25 @@ func (r *Run) wantsMerge(it *Iteration) *Action {
 	case u.Markers != "" && u.Unable == "":
 		return r.begin(PhaseRef{Phase: PhaseUpdate, Iteration: it.Number, Mode: ModeConflict})
 	}
-	detail := fmt.Sprintf("%s has moved on and does not merge by itself; conflicts in %s", r.Repo.DefaultBranch, text.Clip(text.OneLine(strings.Join(u.Conflicts, ", ")), 200))
-	if u.Unable != "" {
-		detail += ". The implementer could not resolve them: " + text.Clip(text.OneLine(u.Unable), 300)
+	return r.stopAt(*r.conflict(u, u.Unable))
+}
+
+// conflict asks about a merge of the base branch that neither git nor the implementer does.
+func (r *Run) conflict(u *Update, unable string) *Guard {
+	detail := fmt.Sprintf("%s has moved on to %s and does not merge by itself; conflicts in %s",
+		r.Repo.DefaultBranch, text.ShortSHA(u.Base), text.Clip(text.OneLine(strings.Join(u.Conflicts, ", ")), 200))
+	if unable != "" {
+		detail += ". The implementer could not resolve them: " + text.Clip(text.OneLine(unable), 300)
 	}
-	return r.stopAt(Guard{Name: GuardConflict, Phase: PhaseUpdate, Value: int64(len(u.Conflicts)), Detail: detail})
+	return &Guard{Name: GuardConflict, Phase: PhaseUpdate, Value: int64(len(u.Conflicts)), Detail: detail}
+}
+
+// unmerged is the merge of the base branch that the implementer is to resolve, nil for none.
+func (r *Run) unmerged() *Update {
+	if it := r.Current(); it != nil && it.Update != nil && len(it.Update.Conflicts) > 0 && it.Update.Markers != "" {
+		return it.Update
+	}
+	return nil
 }
 
 // wantsAsked sends a module back with what the integration found in it, before anybody
