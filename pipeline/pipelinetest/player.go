@@ -462,13 +462,7 @@ func (p *Player) Outcome(verb, rest string, ref *pipeline.PhaseRef, working bool
 			d.Implementation.Unable, d.Implementation.Head = why, p.Run.Head
 		}
 	case "merge":
-		theirs := ""
-		for _, part := range p.Run.Parts {
-			if part.ID == ref.Part {
-				theirs = part.Head
-			}
-		}
-		d.Update = &pipeline.Update{Base: theirs, Parent: p.Run.Head, Head: p.Run.Head}
+		d.Update = &pipeline.Update{Base: module.Find(p.Run.Parts, ref.Part).Head, Parent: p.Run.Head, Head: p.Run.Head}
 		switch kind, arg, _ := strings.Cut(rest, " "); kind {
 		case "conflict":
 			d.Update.Conflicts = strings.Fields(arg)
