@@ -311,7 +311,11 @@ func (v Renderer) answers(g *pipeline.Gate) string {
 		if a.N > 0 {
 			what += fmt.Sprint(" ", a.N)
 		}
-		s := fmt.Sprintf("**Answered** %s by %s on %s", code(what), code(a.By.Login), a.At.UTC().Format("2006-01-02 15:04 UTC"))
+		did := "**Answered** " + code(what)
+		if a.Via == "dismissal" { // by a command, a word, or a click in a conversation
+			did = "What stood in the way was **dismissed**"
+		}
+		s := fmt.Sprintf("%s by %s on %s", did, code(a.By.Login), a.At.UTC().Format("2006-01-02 15:04 UTC"))
 		if a.Via == "box" || a.Via == "button" || a.Via == "review" || a.Via == "cli" {
 			s += " (" + a.Via + ")"
 		}
