@@ -107,8 +107,13 @@ func (p *patch) lost(files []string) []string {
 	var gone []line
 	for _, f := range p.files {
 		for _, frag := range f.TextFragments {
+			n := int(frag.OldPosition) - 1
 			for _, l := range frag.Lines {
-				switch {
+				if l.Old() {
+					n++
+				}
+				switch inside, part := p.insideBase[f.OldName]; {
+				case l.Op == gitdiff.OpDelete && part && !inside.hold(n): // of the product beside the tests
 				case l.Op == gitdiff.OpAdd:
 					for _, s := range statements(f.NewName, l.Line) {
 						now = append(now, held(f.NewName, s))

@@ -109,5 +109,8 @@ func (c *checker) isPart(name string, e *testedit.Edit) bool {
 		dotted := strings.ReplaceAll(strings.TrimSuffix(e.File, ".py"), "/", ".")
 		return id.Base == base && strings.HasSuffix(id.Container, class) && (module == e.File || module == dotted || strings.HasSuffix(dotted, "."+module))
 	}
+	if path.Ext(e.File) == ".rs" {
+		return rustPart(name, e.File, e.Part)
+	}
 	return name == e.Part || strings.HasSuffix(name, " > "+e.Part) || strings.HasSuffix(name, "/"+e.Part)
 }

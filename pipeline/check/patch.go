@@ -14,7 +14,8 @@ import (
 
 // patch is the change under test, base to head.
 type patch struct {
-	files []*gitdiff.File
+	files              []*gitdiff.File
+	inside, insideBase map[string]lines // of files of the product, what of them is tests at the head and at the base
 }
 
 func parsePatch(text string) (*patch, error) {

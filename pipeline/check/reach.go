@@ -137,7 +137,7 @@ func (p *patch) productLines(isTest map[string]bool) map[*gitdiff.File][]point.L
 		for _, frag := range f.TextFragments {
 			n := int(frag.NewPosition)
 			for _, l := range frag.Lines {
-				if text := strings.TrimSpace(l.Line); l.Op == gitdiff.OpAdd && text != "" {
+				if text := strings.TrimSpace(l.Line); l.Op == gitdiff.OpAdd && text != "" && !p.inTestsOf(f.NewName, n) {
 					if moved[text] > 0 {
 						moved[text]--
 					} else {
@@ -162,6 +162,8 @@ func reachesFor(name string) []reach {
 		return pyReaches
 	case &jsLang:
 		return jsReaches
+	case &rustLang:
+		return rustReaches
 	}
 	return moreReachesFor(name)
 }

@@ -446,6 +446,9 @@ func (v *verdict) blame(c *checker, s *stood) map[string]string {
 				c.blameBuild(t, open, out)
 			default:
 				for name, e := range open {
+					if e.inProduct() && !t.whole {
+						continue // its own tests stand in it
+					}
 					if (e.role == runner || !testname.IsFile(name) || path.Base(name) == "conftest.py") && (t.file == name && !v.helping || t.whole && strings.Contains(t.err, name)) {
 						out[name] = t.err
 					}
@@ -774,7 +777,7 @@ func (c *checker) editedInside(isTest map[string]bool, read func(string) ([]byte
 			}
 		}
 	}
-	return out
+	return append(out, c.editedExamples(names, isTest, read)...)
 }
 
 var doctestLine = lazyregexp.New(`^\s*(?:>>>|\.\.\.)`)

@@ -347,7 +347,7 @@ var (
 	tapHeader   = lazyregexp.New(`(?m)^TAP version 1[234]\s*$`)
 	tapLoose    = lazyregexp.New(`(?m)^(?:not )?ok \d+\b`)
 	tapLoosePln = lazyregexp.New(`(?m)^1\.\.\d+`)
-	cargoHeader = lazyregexp.New(`(?m)^test result: (?:ok|FAILED)\.`)
+	cargoHeader = lazyregexp.New(`(?m)^test result: (?:ok|FAILED)\.|^error: could not compile `)
 )
 
 // sniff recognises the format of an output.

@@ -147,9 +147,12 @@ func (v *verdict) runHead(ctx context.Context) error {
 		}
 	}
 	b := &baseView{v: v, read: read, used: used, makes: makes, files: map[string]bool{}, texts: map[string][]byte{}}
+	for _, e := range c.insideEdits(v.isTest, read) {
+		v.edits, v.isTest[e.name] = append(v.edits, e), !e.inProduct()
+	}
 	c.direct, c.brought = b.direct(), b.bringsScripts()
 	v.loose = c.patch.loose(v.isTest)
-	c.inside = append(c.editedInside(v.isTest, read), c.editedSelfTests(v.isTest)...)
+	c.inside = slices.Concat(c.inside, c.editedInside(v.isTest, read), c.editedSelfTests(v.isTest))
 	if !v.o.Beside {
 		if err := v.looksAt(ctx, tree, read); err != nil {
 			return err

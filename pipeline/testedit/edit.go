@@ -207,6 +207,8 @@ type part struct {
 func (p *part) body(name string) string {
 	if i := strings.LastIndexByte(name, '.'); i >= 0 && p.kind != load && !strings.Contains(name, " ") {
 		name = name[i+1:]
+	} else if i := strings.LastIndex(name, "::"); i >= 0 {
+		name = name[i+2:]
 	}
 	return strings.Replace(p.text, name, "", 1)
 }
@@ -256,6 +258,8 @@ func read(name string, source []byte) (parts, bool) {
 		return readPython(string(source))
 	case ".js", ".mjs", ".cjs", ".jsx", ".ts", ".tsx", ".mts", ".cts":
 		return readScript(string(source))
+	case ".rs":
+		return readRust(name, string(source))
 	}
 	return nil, false
 }

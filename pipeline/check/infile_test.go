@@ -1,0 +1,30 @@
+package check
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Covers T8: tests that stand in files of the product are run as they stood, and what the
+// change edits of them is named.
+func TestInside(t *testing.T) {
+	needAll(t)
+	c := readCorpus(t, "inside")
+	for _, k := range c.cases {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			k.patch = gitCorpus(t, nil, "--git-dir="+c.dir, "diff-tree", "-r", "-p", "-M", "--full-index", k.gitBase, k.gitHead)
+			r := c.judge(t, k)
+			lines := told(&r)
+			for _, want := range k.want {
+				if want != "ok" && !says(lines, want) {
+					t.Errorf("%s\nwant %q; the report says:\n%s", k.why, want, strings.Join(lines, "\n"))
+				}
+			}
+			if r.OK() != slices.Contains(k.want, "ok") {
+				t.Errorf("%s\nOK %v:\n%s", k.why, r.OK(), strings.Join(lines, "\n"))
+			}
+		})
+	}
+}
