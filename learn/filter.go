@@ -25,7 +25,7 @@ type Suppressed struct {
 // Filter says which findings are posted. What people dismissed does not come
 // back for the same code: a dismissal binds to the finding's fingerprint, its
 // file and the digest of its code, and holds for the same thing in other words
-// too, but a remark's never for what blocks; when the code changed, the finding is
+// too, but a remark's never for what blocks, nor what only a model read in an answer; when the code changed, the finding is
 // posted again (lessons 3). What people
 // here would most likely dismiss is held back, too, unless it blocks a merge; with a
 // nil predictor it is not. What blocks is held back in a named person's name alone;
@@ -60,8 +60,13 @@ func judge(f *pipeline.Finding, dismissals []*pipeline.Learning, predictor *pred
 		return nil, 0
 	}
 	for _, l := range dismissals {
-		if same(f, l) && !(blocks && l.Author.Login == "") {
-			return &Suppressed{Why: fmt.Sprintf("%s dismissed it for this code on %s", who(l), l.Created.Format("2006-01-02")), Learning: l.ID, Key: l.Key,
+		read := slices.Contains(l.Tags, TagAsRead)
+		if same(f, l) && !(blocks && (read || l.Author.Login == "")) {
+			why := fmt.Sprintf("%s dismissed it for this code on %s", who(l), l.Created.Format("2006-01-02"))
+			if read {
+				why += ", as a model reads the answer"
+			}
+			return &Suppressed{Why: why, Learning: l.ID, Key: l.Key,
 				By: l.Author, At: l.Created, Signal: l.Signal}, 0
 		}
 	}

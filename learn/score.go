@@ -74,11 +74,11 @@ func Judge(s pipeline.Signal, known []pipeline.Learning, signals []pipeline.Sign
 // LearningsFrom returns the learnings that a signal bears, none when it was taken back or
 // its author's word has no weight.
 func LearningsFrom(s pipeline.Signal) []pipeline.Learning {
-	if s.Off || !(s.Weight > 0) {
+	if silent(s) {
 		return nil
 	}
 	switch s.Kind {
-	case pipeline.SignalDismissed:
+	case pipeline.SignalDismissed, pipeline.SignalRefused:
 		return []pipeline.Learning{dismissal(s)}
 	case pipeline.SignalRewritten:
 		return preference(s, pipeline.SourceRewrite, "Forge suggested", "A person wrote instead")
@@ -95,6 +95,10 @@ func LearningsFrom(s pipeline.Signal) []pipeline.Learning {
 	}
 	return nil
 }
+
+// silent reports whether a signal teaches nothing: it was taken back, its author's word has
+// no weight, or what became of the code speaks against the words.
+func silent(s pipeline.Signal) bool { return s.Off || s.Unsure || !(s.Weight > 0) }
 
 // escaped is a defect that reached production. None of it are words of a monitor: these
 // are anybody's.
@@ -140,7 +144,7 @@ func categoryOf(s pipeline.Signal) pipeline.Category {
 // than what was dismissed in silence, and at once more than after a while.
 func strength(s pipeline.Signal) float64 {
 	f := 1.0
-	if strings.TrimSpace(s.Text) == "" || s.Implied {
+	if wordless(s) {
 		f = weak
 	}
 	if s.Waited > 0 && s.Waited < plainlyUnder {
@@ -149,18 +153,24 @@ func strength(s pipeline.Signal) float64 {
 	return f
 }
 
+// wordless reports whether a dismissal is one without plain words.
+func wordless(s pipeline.Signal) bool {
+	return strings.TrimSpace(s.Text) == "" || s.Implied || s.Kind == pipeline.SignalRefused
+}
+
 // tagBlocks marks the dismissal of a finding that blocked a merge, TagNoReason one in
-// which nobody said why.
+// which nobody said why, TagAsRead one whose words a model read.
 const (
 	tagBlocks   = "blocks"
 	TagNoReason = "no_reason"
+	TagAsRead   = "as_read"
 )
 
 // dismissal binds to the finding, its file and the code it is about (lessons 3).
 func dismissal(s pipeline.Signal) pipeline.Learning {
 	base := dismissalBase
 	reason := tidy(s.Text, maxContent/2)
-	if reason == "" || s.Implied {
+	if wordless(s) {
 		base = dismissalBase - 0.2 // weak evidence
 	}
 	l := newLearning(s, pipeline.SourceDismissal, "", pipeline.LearningSemantic, base)
@@ -184,10 +194,14 @@ func dismissal(s pipeline.Signal) pipeline.Learning {
 		where = " on " + tidy(s.File, maxField)
 	}
 	l.Content = fmt.Sprintf("%s%s was dismissed", what, where)
-	if reason == "" {
+	switch {
+	case reason == "":
 		l.Content += " without a reason."
 		l.Tags = append(l.Tags, TagNoReason)
-	} else {
+	case s.Kind == pipeline.SignalRefused:
+		l.Content += ", as a model reads this answer: " + reason
+		l.Tags = append(l.Tags, TagAsRead)
+	default:
 		l.Content += ": " + reason
 	}
 	switch {
@@ -265,7 +279,7 @@ func aboutWords(s pipeline.Signal) []string {
 }
 
 func supports(s pipeline.Signal, about []string, l *pipeline.Learning) (e pipeline.Evidence, ok bool) {
-	if s.Off || !(s.Weight > 0) || s.Scope != l.Scope || l.Signal == s.Key && s.Key != "" || !s.At.After(l.Created) {
+	if silent(s) || s.Scope != l.Scope || l.Signal == s.Key && s.Key != "" || !s.At.After(l.Created) {
 		return e, false
 	}
 	hid := s.Kind == pipeline.SignalEscaped && l.Source == pipeline.SourceDismissal && s.Finding != "" && s.Finding == l.Finding
@@ -283,27 +297,32 @@ func supports(s pipeline.Signal, about []string, l *pipeline.Learning) (e pipeli
 	wants := 1
 	if stand := Stands(l); spoken || stand == StandAvoid {
 		wants = direction(s.About, about, l)
-	} else if stand == StandFact && s.Kind == pipeline.SignalDismissed {
+	} else if stand == StandFact && dismisses(s.Kind) {
 		wants = 0 // the place alone says nothing of a fact
 	}
 	delta, why := effect(s, l, wants)
 	if !spoken && wants < 0 { // nor of whether it is what is not to be asked for
 		delta = 0
 	}
-	if delta == 0 {
+	if delta == 0 || delta < 0 && s.Kind == pipeline.SignalRefused && said(l) { // a model's reading takes nothing from what a person said
 		return e, false
 	}
 	e = pipeline.Evidence{Learning: l.ID, Of: l.Key, Key: s.Key, Delta: round(delta * min(1, s.Weight)), Why: why, Actor: s.Actor, Run: s.Run, At: s.At}
-	if s.Kind == pipeline.SignalDismissed && strings.TrimSpace(s.Text) == "" {
+	if s.Kind == pipeline.SignalDismissed && strings.TrimSpace(s.Text) == "" || s.Kind == pipeline.SignalRefused {
 		e = e.Quiet()
 	}
 	return e, true
 }
 
+// dismisses reports whether signals of a kind say that a finding is not wanted.
+func dismisses(k pipeline.SignalKind) bool {
+	return k == pipeline.SignalDismissed || k == pipeline.SignalRefused
+}
+
 // moving reports whether signals of a kind say something about what was known before.
 func moving(k pipeline.SignalKind) bool {
 	switch k {
-	case pipeline.SignalDismissed, pipeline.SignalApplied, pipeline.SignalIgnored, pipeline.SignalFixedByHuman, pipeline.SignalEscaped:
+	case pipeline.SignalDismissed, pipeline.SignalRefused, pipeline.SignalApplied, pipeline.SignalIgnored, pipeline.SignalFixedByHuman, pipeline.SignalEscaped:
 		return true
 	}
 	return false
@@ -312,7 +331,7 @@ func moving(k pipeline.SignalKind) bool {
 // effect is what a signal about a finding does to a related learning which wants the
 // same (1), the opposite (-1), or of which that is not known (0).
 func effect(s pipeline.Signal, l *pipeline.Learning, wants int) (delta float64, why string) {
-	if s.Kind == pipeline.SignalDismissed {
+	if dismisses(s.Kind) {
 		switch {
 		case wants == 0:
 			return 0, ""
@@ -409,7 +428,7 @@ func Rates(signals []pipeline.Signal, now time.Time) []Rate {
 	}
 	sums, last := map[group]*Rate{}, map[suggestion]pipeline.Signal{}
 	for i, s := range signals {
-		if !Rated(s) || s.Off || !(s.Weight > 0) || categoryOf(s) == "" || s.At.After(now) || now.Sub(s.At) > 30*24*time.Hour {
+		if !Rated(s) || silent(s) || categoryOf(s) == "" || s.At.After(now) || now.Sub(s.At) > 30*24*time.Hour {
 			continue
 		}
 		of := suggestion{s.Scope, s.Comment, 0}

@@ -91,8 +91,11 @@ const (
 	EventFixIgnored   EventType = "feedback.fix_ignored"
 	EventHumanEdited  EventType = "feedback.human_edited"
 	EventCommentAdded EventType = "feedback.human_comment_added"
-	EventPullReviewed EventType = "feedback.pull_reviewed" // approved, or changes requested
-	EventPullClosed   EventType = "feedback.pull_closed"   // merged, closed unmerged, reverted
+	EventPullReviewed EventType = "feedback.pull_reviewed"    // approved, or changes requested
+	EventPullClosed   EventType = "feedback.pull_closed"      // merged, closed unmerged, reverted
+	EventAnswered     EventType = "feedback.finding_answered" // in words that say nothing plainly
+	EventAnswerRead   EventType = "feedback.answer_read"      // by a model
+	EventRefused      EventType = "feedback.finding_refused"  // as a model read it: nothing in the run follows from it
 	EventEscaped      EventType = "feedback.defect_escaped"
 
 	EventRollout EventType = "production.watched" // Data.Rollout: how a deployment of the work fares

@@ -27,6 +27,9 @@ const (
 	SignalMerged       SignalKind = "merged"            //
 	SignalClosed       SignalKind = "closed"            // unmerged
 	SignalReverted     SignalKind = "reverted"          // after the merge
+	SignalAnswered     SignalKind = "answered"          // a finding, in words whose meaning no table knows (H7)
+	SignalRead         SignalKind = "read"              // such an answer, by a model: what the words mean
+	SignalRefused      SignalKind = "refused"           // a finding, as a model read its answer, and nothing that became of the code speaks against it; weak
 	SignalEscaped      SignalKind = "escaped"           // a defect, to production; nobody's word, but what mended it showed it
 )
 
@@ -34,7 +37,7 @@ const (
 // the same key are about the same fact: the one with the latest At counts, and
 // when it is Off the fact was taken back.
 type Signal struct {
-	Key     string     `json:"key"` // of GitHub's own ids: "dismissed/COMMENT", "suggestion/COMMENT", "mended/COMMENT", "gap/COMMENT", "review/ID", "edit/SHA/PATH", "pull/NODE/merged"
+	Key     string     `json:"key"` // of GitHub's own ids: "dismissed/COMMENT", "suggestion/COMMENT", "mended/COMMENT", "gap/COMMENT", "answer/REPLY", "read/REPLY", "refused/COMMENT", "review/ID", "edit/SHA/PATH", "pull/NODE/merged"
 	Kind    SignalKind `json:"kind"`
 	Off     bool       `json:"off,omitempty"` // taken back: reopened, undismissed
 	At      time.Time  `json:"at"`            // when it happened on GitHub
@@ -51,10 +54,13 @@ type Signal struct {
 	Where   string     `json:"where,omitempty"`   // of an applied suggestion: "" in its place, else the path and line
 	Button  bool       `json:"button,omitempty"`  // applied by GitHub's own button: committed by web-flow with the bot as co-author
 	Implied bool       `json:"implied,omitempty"` // derived from what did not happen; weak
+	Unsure  bool       `json:"unsure,omitempty"`  // what became of the code speaks against the words: it holds in its run, and teaches nothing
 	Comment int64      `json:"comment,omitempty"` // id of the comment that it is about, or that it is
 	Scope   string     `json:"scope,omitempty"`   // of the repository that it happened in; keys are unique within it
 	Run     int64      `json:"run,omitempty"`     //
 	About   *Finding   `json:"about,omitempty"`   // the finding, as it stood when the signal was taken in
+
+	Reading *record.Reading `json:"reading,omitempty"` // of what a model read, and of what follows from it
 }
 
 // Supersedes reports whether s counts instead of t, which has the same scope and

@@ -12,6 +12,7 @@ var signalEvents = map[SignalKind]EventType{
 	SignalGap: EventCommentAdded, SignalEdited: EventHumanEdited,
 	SignalApproved: EventPullReviewed, SignalChanges: EventPullReviewed,
 	SignalMerged: EventPullClosed, SignalClosed: EventPullClosed, SignalReverted: EventPullClosed,
+	SignalAnswered: EventAnswered, SignalRead: EventAnswerRead, SignalRefused: EventRefused,
 	SignalEscaped: EventEscaped,
 }
 
@@ -36,6 +37,8 @@ func SignalEvents(signals []Signal) []Event {
 		switch {
 		case s.Kind == SignalEscaped:
 			source = "forge"
+		case s.Kind == SignalRead:
+			source = "agent:reader"
 		case s.Actor.Login != "":
 			source = "human:" + s.Actor.Login
 		}

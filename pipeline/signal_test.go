@@ -17,6 +17,7 @@ func TestSignalEvents(t *testing.T) {
 		SignalIgnored:   "feedback.fix_ignored", SignalGap: "feedback.human_comment_added", SignalEdited: "feedback.human_edited",
 		SignalApproved: "feedback.pull_reviewed", SignalChanges: "feedback.pull_reviewed", SignalMerged: "feedback.pull_closed",
 		SignalClosed: "feedback.pull_closed", SignalReverted: "feedback.pull_closed",
+		SignalAnswered: "feedback.finding_answered", SignalRefused: "feedback.finding_refused",
 	}
 	ids := map[string]bool{}
 	for kind, want := range kinds {

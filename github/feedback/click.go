@@ -24,8 +24,8 @@ const manySilent = 3
 // put it off, it is one of many, the merge asked for it, or the work was done elsewhere.
 // Then it is not known what the click means. timed says that the click's moment is known.
 func (g *collector) otherReason(ctx context.Context, t *Thread, v outcome, r reason, timed bool) (bool, error) {
-	for _, c := range t.Comments[1:] {
-		if st, _ := answerOf(c.Body, g.slug); g.human(c.Author) && c.Hidden == "" && (st == Agree || st == Later) {
+	for i := range t.Comments[1:] {
+		if g.agreed(&t.Comments[1+i]) {
 			return true, nil
 		}
 	}

@@ -69,10 +69,10 @@ func commented(c *Comment) []string {
 	return out[max(0, len(out)-max(1, c.Line-c.Start+1)):]
 }
 
-// lostGaps finds comments of people that are gone.
-func (g *collector) lostGaps() {
+// lost finds comments of people that are gone.
+func (g *collector) lost() {
 	for key, s := range g.known {
-		if s.Kind == pipeline.SignalGap && !g.st.Partial && !g.listed(s.Comment) {
+		if (s.Kind == pipeline.SignalGap || s.Kind == pipeline.SignalAnswered) && !g.st.Partial && !g.listed(s.Comment) {
 			g.gone = append(g.gone, key)
 		}
 	}

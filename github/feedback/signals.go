@@ -117,7 +117,7 @@ func (g *collector) finish(ctx context.Context, collect func(context.Context) er
 
 // alike reports whether two signals say the same of a fact, whenever it was found.
 func alike(a, b *pipeline.Signal) bool {
-	return a.Kind == b.Kind && a.Actor.ID == b.Actor.ID && a.Text == b.Text && a.After == b.After && a.Where == b.Where
+	return a.Kind == b.Kind && a.Actor.ID == b.Actor.ID && a.Text == b.Text && a.After == b.After && a.Where == b.Where && a.Unsure == b.Unsure
 }
 
 // about reports whether the notice is of what a signal tells; else the signal's
@@ -176,7 +176,7 @@ func (g *collector) all(ctx context.Context) error {
 		}
 	}
 	g.deleted()
-	g.lostGaps()
+	g.lost()
 	if err := g.reviews(ctx); err != nil {
 		return err
 	}

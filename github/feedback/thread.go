@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"forge/github/delivery"
 	"forge/github/render"
 	"forge/pipeline"
 )
@@ -210,7 +211,7 @@ func (g *collector) thread(ctx context.Context, t *Thread, fp string) error {
 	_, has := suggested(c.Body)
 	var v outcome
 	settled := t.Resolved || g.st.State == "MERGED"
-	need := g.human(t.Resolver) && t.Resolved || has && g.st.State == "MERGED"
+	need := g.human(t.Resolver) && t.Resolved || settled && (has && g.st.State == "MERGED" || g.readRefusal(t) != nil)
 	if !need && (has || settled) {
 		var err error
 		if need, err = g.history.people(ctx, c.Commit); err != nil {
@@ -226,6 +227,10 @@ func (g *collector) thread(ctx context.Context, t *Thread, fp string) error {
 	about := pipeline.Signal{Finding: fp, File: t.Path, Line: c.Line, Comment: c.ID, Before: asCode(v.old)}
 	dismissed, err := g.dismissed(ctx, t, about, v)
 	if err != nil {
+		return err
+	}
+	g.answered(t, about)
+	if err := g.refused(ctx, t, about, v, settled && !dismissed); err != nil {
 		return err
 	}
 	if has {
@@ -301,6 +306,7 @@ type reason struct {
 	at     time.Time
 	text   string
 	weight float64
+	order  bool // a command: it says what is to be, whatever the code is
 }
 
 // dismissed records whether the finding is dismissed, by whom and why. There may be
@@ -331,6 +337,7 @@ func (g *collector) dismissed(ctx context.Context, t *Thread, s pipeline.Signal,
 		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(min(1, len(b.text)), min(1, len(a.text))), a.at.Compare(b.at))
 	})
 	s.Actor, s.At, s.Text, s.Weight, s.Waited = best.by, best.at, kept(best.text), best.weight, waited(best.at, c.Created)
+	s.Unsure = !best.order && (v.people || v.kind == pipeline.SignalApplied)
 	g.fact(s)
 	return true, nil
 }
@@ -351,7 +358,8 @@ func (g *collector) refusals(t *Thread) []reason {
 			if last[c.Author.ID] == nil {
 				order = append(order, c.Author.ID)
 			}
-			last[c.Author.ID] = &reason{by: c.Author, at: c.Updated, text: text}
+			_, order := delivery.ParseCommand(c.Body, g.slug)
+			last[c.Author.ID] = &reason{by: c.Author, at: c.Updated, text: text, order: order}
 		case Agree:
 			delete(last, c.Author.ID)
 		}
@@ -435,7 +443,7 @@ func (g *collector) deleted() {
 		if a.ID == 0 || g.st.Partial || is.Finding == nil || g.listed(a.ID) {
 			continue
 		}
-		g.gone = append(g.gone, keyFixedByHuman(a.ID))
+		g.gone = append(g.gone, keyFixedByHuman(a.ID), keyRefused(a.ID))
 		if g.holds(key) || slices.ContainsFunc(g.facts, func(s pipeline.Signal) bool { return s.Key == key }) {
 			continue // whoever deleted it meant it
 		}

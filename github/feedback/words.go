@@ -86,7 +86,10 @@ func words(s string) []string {
 }
 
 // own drops from a comment what is quoted, code, or hidden.
-func own(body string) string {
+func own(body string) string { return inline.ReplaceAllString(unquoted(body), " ") }
+
+// unquoted is a comment without what is quoted or hidden, and without blocks of code.
+func unquoted(body string) string {
 	var out []string
 	fence := ""
 	for l := range strings.SplitSeq(strings.ReplaceAll(body, "\r\n", "\n"), "\n") {
@@ -103,7 +106,7 @@ func own(body string) string {
 			out = append(out, l)
 		}
 	}
-	return inline.ReplaceAllString(strings.Join(out, "\n"), " ")
+	return strings.Join(out, "\n")
 }
 
 // Read reads what an answer says about the finding that it answers. A question, an

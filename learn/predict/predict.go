@@ -26,20 +26,24 @@ type Decision struct {
 
 // Decisions returns what the latest signals of each key say about findings: a
 // dismissal against it; for it a suggestion that was applied or rewritten, or code that
-// a person mended in their own way. A dismissal without a word is weak, and counts half.
+// a person mended in their own way. A dismissal without a word, or as a model read it, is
+// weak, and counts half. Where the code speaks against the words neither is known.
 // What was left as it is without a word says neither.
 func Decisions(signals []pipeline.Signal) []Decision {
 	var out []Decision
 	quiet, silent, of := map[int]bool{}, map[int64]float64{}, map[int64]float64{}
 	for _, s := range signals {
-		if s.Off || !(s.Weight > 0) || s.About == nil || s.Actor.Bot {
+		if s.Off || s.Unsure || !(s.Weight > 0) || s.About == nil || s.Actor.Bot {
 			continue
 		}
 		switch s.Kind {
-		case pipeline.SignalDismissed, pipeline.SignalApplied, pipeline.SignalRewritten, pipeline.SignalFixedByHuman:
-			d := Decision{Finding: *s.About, Dismissed: s.Kind == pipeline.SignalDismissed, Actor: s.Actor, Asked: s.About.Asked,
+		case pipeline.SignalDismissed, pipeline.SignalRefused, pipeline.SignalApplied, pipeline.SignalRewritten, pipeline.SignalFixedByHuman:
+			read := s.Kind == pipeline.SignalRefused
+			d := Decision{Finding: *s.About, Dismissed: read || s.Kind == pipeline.SignalDismissed, Actor: s.Actor, Asked: s.About.Asked,
 				Weight: min(1, s.Weight), At: s.At}
-			if d.Dismissed && strings.TrimSpace(s.Text) == "" {
+			if read {
+				d.Weight *= silentWeight
+			} else if d.Dismissed && strings.TrimSpace(s.Text) == "" {
 				d.Weight *= silentWeight
 				quiet[len(out)] = true
 				silent[d.Actor.ID]++

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"forge/pipeline"
+	"forge/pipeline/config"
 	"forge/pipeline/text"
 )
 
@@ -33,6 +34,39 @@ const (
 // a *pipeline.Fault of class budget says that it could cost more than the limit,
 // and was not asked. Nothing is emitted.
 func (a *Agent) Reflect(ctx context.Context, j Job, q Retrospective) (string, pipeline.Usage, error) {
+	if q.Answer <= 0 {
+		q.Answer = retrospectiveTokens
+	}
+	return a.lookBack(ctx, j, roleReflector, q, func(w *prompt) {
+		w.say("Look back at this run: %s.", q.Why).data("What happened", q.Digest).say("%s", q.Form)
+	})
+}
+
+// Answer is a question about what somebody answered to a finding.
+type Answer struct {
+	Number  int    // of the run's answers that are read, from 1
+	Finding string // what Forge had said; data
+	Words   string // the answer; data
+	Form    string // what the model's answer has to look like
+	Limit   int64  // what it may cost at most, in micro-dollars (L4)
+}
+
+const roleReader = config.Role("reader") // answers are read by the reflector's model
+
+// readTokens is how long what is said about an answer may be.
+const readTokens = 300
+
+// ReadAnswer has the reflector's model say what an answer to a finding means, as Reflect
+// looks back: within a limit, or not at all. One person's words are all that it sees.
+func (a *Agent) ReadAnswer(ctx context.Context, j Job, q Answer) (string, pipeline.Usage, error) {
+	r := Retrospective{Number: q.Number, Limit: q.Limit, Answer: readTokens}
+	return a.lookBack(ctx, j, roleReader, r, func(w *prompt) {
+		w.say("What does this answer say about the finding?").data("The finding", q.Finding).data("The answer", q.Words).say("%s", q.Form)
+	})
+}
+
+// lookBack asks the reflector's model once, or the default model when there is none for it.
+func (a *Agent) lookBack(ctx context.Context, j Job, role config.Role, q Retrospective, ask func(*prompt)) (string, pipeline.Usage, error) {
 	p := a.phase(j, pipeline.PhaseReflect)
 	defer p.release()
 	m, name, err := a.model(j.Run, roleReflector)
@@ -45,15 +79,13 @@ func (a *Agent) Reflect(ctx context.Context, j Job, q Retrospective) (string, pi
 	if err != nil {
 		return "", pipeline.Usage{}, err
 	}
-	if tape, ok := m.(*player); ok && !tape.plays(string(roleReflector)) {
+	if tape, ok := m.(*player); ok && !tape.plays(string(role)) {
 		return "", pipeline.Usage{}, ErrNoReflector
 	}
 	p.budget.role = roleReflector
-	if q.Answer <= 0 {
-		q.Answer = retrospectiveTokens
-	}
-	prompt := p.prompt().say("Look back at this run: %s.", q.Why).data("What happened", q.Digest).say("%s", q.Form).String()
-	req := Request{Role: string(roleReflector), System: system("reflector"), MaxTokens: int(q.Answer), Messages: []Message{{Role: "user", Text: prompt}}}
+	w := p.prompt()
+	ask(w)
+	req := Request{Role: string(role), System: system(string(role)), MaxTokens: int(q.Answer), Messages: []Message{{Role: "user", Text: w.String()}}}
 	allowed := p.retrospectiveCap(name, q, req)
 	if err := allowed(pipeline.Usage{}); err != nil {
 		return "", pipeline.Usage{}, err
@@ -66,9 +98,9 @@ func (a *Agent) Reflect(ctx context.Context, j Job, q Retrospective) (string, pi
 		return "", rec.response.Usage, err
 	}
 	if r := rec.response; r.Stop == StopRefusal {
-		return "", r.Usage, agentFault("the reflector refused: %q", text.ClipBytes(r.Text, 300))
+		return "", r.Usage, agentFault("the %s refused: %q", role, text.ClipBytes(r.Text, 300))
 	} else if r.Stop == StopLength {
-		return "", r.Usage, agentFault("the reflector's answer was still cut off after %d tokens", r.Usage.Output)
+		return "", r.Usage, agentFault("the %s's answer was still cut off after %d tokens", role, r.Usage.Output)
 	}
 	return rec.response.Text, rec.response.Usage, nil
 }

@@ -403,10 +403,17 @@ func signalled(s *pipeline.Signal) string {
 		pipeline.SignalRewritten: "rewrote a suggestion", pipeline.SignalIgnored: "left a suggestion", pipeline.SignalGap: "found what the review had not",
 		pipeline.SignalApproved: "approved the pull request", pipeline.SignalEdited: "approved it with edits", pipeline.SignalChanges: "asked for changes",
 		pipeline.SignalMerged: "merged the pull request", pipeline.SignalClosed: "closed the pull request",
-		pipeline.SignalReverted: "reverted it", pipeline.SignalEscaped: "a defect reached production"}[s.Kind]
+		pipeline.SignalReverted: "reverted it", pipeline.SignalEscaped: "a defect reached production",
+		pipeline.SignalAnswered: "answered a finding", pipeline.SignalRead: "a model read an answer", pipeline.SignalRefused: "refused a finding, as a model read it"}[s.Kind]
 	what = cmp.Or(what, string(s.Kind))
 	if s.Kind == pipeline.SignalGap && s.Finding != "" {
 		what = "remarked beside a finding"
+	}
+	if s.Unsure {
+		what += ", and the code was changed all the same"
+	}
+	if s.Kind == pipeline.SignalRead && s.Reading != nil {
+		what += ": " + string(s.Reading.Meaning)
 	}
 	if s.Off {
 		what = "took back: " + what

@@ -1,5 +1,6 @@
 // Package memory is how a server learns and remembers: it learns from what people do
-// (learning.go) and from runs that ended (retrospective.go), gives phases what matters
+// (learning.go), also in words that only a model can read (reading.go), and from runs
+// that ended (retrospective.go), gives phases what matters
 // for them (recall.go), keeps what is remembered small and true (maintenance.go), and
 // answers people who ask for it (commands.go). The database holds all of it.
 package memory
@@ -26,9 +27,10 @@ import (
 // Record appends events to a run; see work.Engine.Record.
 type Record = func(ctx context.Context, run int64, events []pipeline.Event, also func(context.Context, *store.Tx) error) error
 
-// Reflector looks back at a run.
+// Reflector looks back at a run, and reads what people answered in it.
 type Reflector interface {
 	Reflect(ctx context.Context, job agent.Job, question agent.Retrospective) (string, pipeline.Usage, error)
+	ReadAnswer(ctx context.Context, job agent.Job, question agent.Answer) (string, pipeline.Usage, error)
 }
 
 // Options are what a learner needs.

@@ -70,6 +70,9 @@ func (m *Learner) RunEnded(ctx context.Context, id int64) error {
 	if err := m.retrospective(ctx, id, false); err != nil {
 		return err
 	}
+	if err := m.readAnswers(ctx, id); err != nil {
+		return err
+	}
 	return m.o.DB.AdvanceCursor(ctx, nil, cursorReflect, id, run.Seq)
 }
 
@@ -135,16 +138,11 @@ func (m *Learner) retrospective(ctx context.Context, id int64, now bool) error {
 
 // reflect looks back once and keeps what came of it, or why nothing did (L2, L4).
 func (m *Learner) reflect(ctx context.Context, run *pipeline.Run, events []pipeline.Event, t reflect.Trigger) error {
-	done, spent := 0, int64(0)
+	done, spent := 0, run.Spent[pipeline.PhaseReflect].MicroUSD
 	for _, e := range events {
-		if r := e.Data.Reflection; e.Type == pipeline.EventReflection && r != nil {
+		if e.Type == pipeline.EventReflection && e.Data.Reflection != nil {
 			done++
-			spent += r.Usage.MicroUSD
 		}
-	}
-	iteration := 0
-	if it := run.Current(); it != nil {
-		iteration = it.Number
 	}
 	worth, err := looked(ctx, m.o.DB, "")
 	if err != nil {
@@ -152,7 +150,7 @@ func (m *Learner) reflect(ctx context.Context, run *pipeline.Run, events []pipel
 	}
 	part := impact.ShareOf(worth, t.ID) // of the budget, by what such looks back were worth so far
 	limit, key := int64(part*float64(reflect.Cap(run, spent))), fmt.Sprintf("run/%d/reflect/%s", run.ID, t.ID)
-	job := agent.Job{Run: run, Ref: pipeline.PhaseRef{Phase: pipeline.PhaseReflect, Iteration: iteration}, Key: key}
+	job := reflectJob(run, key)
 	begun := m.o.Now()
 	q := agent.Retrospective{Number: done + 1, Why: t.Why, Form: reflect.Form, Limit: limit}
 	text, usage, err := m.look(ctx, job, q, run, events, nil)
@@ -192,14 +190,30 @@ func (m *Learner) reflect(ctx context.Context, run *pipeline.Run, events []pipel
 	}
 	m.o.Log.InfoContext(ctx, "looked back at a run", "run", run.ID, "trigger", t.ID, "learnings", len(result.Learnings), "refused", result.Refused)
 	made := []pipeline.Event{{ID: key, Type: pipeline.EventReflection, Source: "agent:reflector", Data: pipeline.Data{Reflection: &result}}}
-	if usage.Calls > 0 { // the cost is booked like that of every call
-		step := pipeline.Step{Phase: pipeline.PhaseReflect, Iteration: iteration, Number: done + 1, Usage: usage,
-			Millis: m.o.Now().Sub(begun).Milliseconds(), Progress: result.Refused == ""}
-		made = append([]pipeline.Event{{ID: key + "/step", Type: pipeline.EventAgentIteration, Source: "agent:reflector", Data: pipeline.Data{Step: &step}}}, made...)
-	}
+	made = append(m.booked(job, "agent:reflector", done+1, usage, begun, result.Refused == ""), made...)
 	return m.o.Record(ctx, run.ID, made, func(ctx context.Context, tx *store.Tx) error {
 		return m.o.DB.RecordReflection(ctx, tx, run.ID, t.ID, result, m.o.Now())
 	})
+}
+
+// reflectJob is what a look back at a run, or at an answer in it, is asked for as.
+func reflectJob(run *pipeline.Run, key string) agent.Job {
+	iteration := 0
+	if it := run.Current(); it != nil {
+		iteration = it.Number
+	}
+	return agent.Job{Run: run, Ref: pipeline.PhaseRef{Phase: pipeline.PhaseReflect, Iteration: iteration}, Key: key}
+}
+
+// booked is the event that books what looking back cost, as with every call; none when
+// nobody was asked.
+func (m *Learner) booked(job agent.Job, source string, number int, usage pipeline.Usage, begun time.Time, progress bool) []pipeline.Event {
+	if usage.Calls == 0 {
+		return nil
+	}
+	step := pipeline.Step{Phase: pipeline.PhaseReflect, Iteration: job.Ref.Iteration, Number: number, Usage: usage,
+		Millis: m.o.Now().Sub(begun).Milliseconds(), Progress: progress}
+	return []pipeline.Event{{ID: job.Key + "/step", Type: pipeline.EventAgentIteration, Source: source, Data: pipeline.Data{Step: &step}}}
 }
 
 // dear reports whether a look back was not begun because it could cost too much.

@@ -227,6 +227,63 @@ func TestThumbsDown(t *testing.T) {
 	ts.learnings("nothing", func(list []pipeline.Learning) bool { return len(list) == 0 })
 }
 
+// readerTape has a model that reads an answer.
+func readerTape(meaning, words string) string {
+	return fmt.Sprintf("%s-- reader */1 --\n@expect The greeting is not quoted for the shell\n@expect %s\n{\"meaning\": %q, \"words\": %q}\n", remarkTape, words, meaning, words)
+}
+
+// Covers H1, H7, lessons 28: an answer in words of no table is an event, and read by a
+// model once. What it reads as a refusal holds for code that was merged as it stood, and
+// the run itself stays as it is.
+func TestAnswerReadAsRefusal(t *testing.T) {
+	t.Parallel()
+	ts, run, comment := remarked(t, testOptions{tape: readerTape("refuses", "names come from our own list"),
+		wire: func(o *Options) { o.PollEvery = 20 * time.Millisecond }})
+	ts.must(ts.gh.As("acme").Reply(greetRepo, comment, "Hm, names come from our own list, so where's the harm."))
+	if s := ts.event(run.ID, pipeline.EventAnswered).Data.Signal; s.Actor.Login != "acme" || s.About == nil || s.Weight != 1 {
+		t.Errorf("the answer is %+v", s)
+	}
+	read := ts.event(run.ID, pipeline.EventAnswerRead)
+	if s := read.Data.Signal; read.Source != "agent:reader" || s.Reading.Meaning != "refuses" || s.Weight != 0 {
+		t.Errorf("what was read is %+v of %+v", read, s)
+	}
+	ts.must(ts.gh.As("acme").Merge(greetRepo, run.Published.Pull.Number))
+	if s := ts.event(run.ID, pipeline.EventRefused).Data.Signal; s.Actor.Login != "acme" || s.Reading == nil {
+		t.Errorf("the refusal is %+v", s)
+	}
+	l := ts.learnings("the refusal", some)[0]
+	if l.Source != pipeline.SourceDismissal || l.Confidence != 0.5 || !strings.Contains(l.Content, "as a model reads this answer: Hm, names come from") {
+		t.Errorf("it remembers %q at %v", l.Content, l.Confidence)
+	}
+	loaded, err := ts.s.DB.Load(t.Context(), run.ID)
+	ts.must(err)
+	if s := loaded.Findings[0].State; s == pipeline.IssueDismissed {
+		t.Errorf("the finding is %s", s)
+	}
+	events, err := ts.s.DB.Events(t.Context(), run.ID, 0)
+	ts.must(err)
+	if n := len(slices.DeleteFunc(events, func(e pipeline.Event) bool { return e.Type != pipeline.EventAnswerRead })); n != 1 {
+		t.Errorf("it was read %d times", n)
+	}
+}
+
+// Covers H1, lessons 28: a click is no dismissal when a model read in the conversation that
+// the work was done elsewhere.
+func TestAnswerReadAsDone(t *testing.T) {
+	t.Parallel()
+	ts, run, comment := remarked(t, testOptions{tape: readerTape("done elsewhere", "the wrapper quotes it"),
+		wire: func(o *Options) { o.PollEvery = 20 * time.Millisecond }})
+	ts.must(ts.gh.As("acme").Reply(greetRepo, comment, "As of today the wrapper quotes it."))
+	ts.event(run.ID, pipeline.EventAnswerRead)
+	ts.must(ts.gh.As("acme").Resolve(greetRepo, comment))
+	ts.outcome("pull_request_review_thread", "nothing new")
+	events, err := ts.s.DB.Events(t.Context(), run.ID, 0)
+	ts.must(err)
+	if slices.ContainsFunc(events, func(e pipeline.Event) bool { return e.Type == pipeline.EventDismissed && !e.Data.Signal.Off }) {
+		t.Error("the click is taken for a dismissal")
+	}
+}
+
 // Covers L1, L2: a run that has ended is looked back at, and what it taught reaches
 // the next one. Switched off, or with nobody to ask, it is not.
 func TestReflection(t *testing.T) {
