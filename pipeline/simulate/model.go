@@ -17,6 +17,7 @@ type Model struct {
 	Idle       float64 // chance that such a round leaves no commit either
 	Tested     float64 // chance that a defect makes a test fail
 	Recall     float64 // chance that a review finds a defect that it has not named before
+	Blind      float64 // chance that a defect is one that this reviewer never sees, however often it looks; see blind
 	Recheck    float64 // chance that it names again what it named before and is still there
 	Reworded   float64 // chance that what it names again has got another fingerprint
 	False      float64 // mean number of false findings that block, which a review adds
@@ -59,6 +60,9 @@ func Parameters() []Parameter {
 		{"a defect fails a test", 0.60, 0.80, 0.40, "assumed", func(m *Model) *float64 { return &m.Tested }},
 		{"a review finds a defect", 0.50, 0.70, 0.35, "review bots find 42 to 48 % of runtime bugs, by their makers' figures",
 			func(m *Model) *float64 { return &m.Recall }},
+		{"a defect it never sees", 0.25, 0.05, 0.45,
+			"assumed: the same reviewer misses the same again; the others it finds oftener, so that a first look finds as many",
+			func(m *Model) *float64 { return &m.Blind }},
 		{"it names it again", 0.95, 0.99, 0.85, "assumed: it is given its earlier findings", func(m *Model) *float64 { return &m.Recheck }},
 		{"… in other words", 0.15, 0.02, 0.40, "assumed: category, rule, message and code make the fingerprint", func(m *Model) *float64 { return &m.Reworded }},
 		{"false findings by a review", 0.20, 0.05, 0.50, "5 to 40 % of review bots' comments are false; few of them block",
@@ -128,6 +132,19 @@ const (
 
 	minutesImplement, minutesReview, minutesTest, minutesPlan = 5, 2, 2, 2 // mean
 )
+
+// blind is the chance that the reviewer never sees a defect: at most what a first look
+// misses.
+func (m *Model) blind() float64 { return min(m.Blind, 1-m.Recall) }
+
+// sight is the chance that a look finds a defect that is not hidden from the reviewer, and
+// that it has not named before: over all defects it is Recall.
+func (m *Model) sight() float64 {
+	if m.Recall <= 0 {
+		return 0
+	}
+	return m.Recall / (1 - m.blind())
+}
 
 // poisson draws from the Poisson distribution, for small means.
 func poisson(rng *rand.Rand, mean float64) int {

@@ -157,7 +157,7 @@ func playFeature(seed, n uint64, parallel int, size float64) feature {
 	}
 	b := builder{rng: rng, seed: seed, run: n * 100, total: total, scale: size, policy: policy{config: roomy(config.Default())}}
 	f := feature{plan: s, promised: s.Estimate(parallel).Gain}
-	f.whole = b.build(Base(), total)
+	f.whole = b.build(sighted(), total)
 	f.split = b.modules(s, parallel)
 	return f
 }
@@ -166,6 +166,15 @@ func playFeature(seed, n uint64, parallel int, size float64) feature {
 func roomy(c config.Config) config.Config {
 	c.Limits = config.Limits{CostUSD: 1e6}
 	return c
+}
+
+// sighted is the base without what a reviewer never sees: what it is, and where, is the same
+// in one piece and in modules. What people are told beforehand (module.Split.Forecast) is
+// fitted to it.
+func sighted() Model {
+	m := Base()
+	m.Blind = 0
+	return m
 }
 
 // builder plays the loops of one feature.
@@ -203,7 +212,7 @@ func (b *builder) modules(s *module.Split, parallel int) outcome {
 		for _, id := range s.Ready(func(id string) bool { _, ok := ends[id]; return ok }, func(id string) bool { return merged[id] }) {
 			if working < max(1, parallel) {
 				working++
-				o := b.build(Base(), b.scale*sizes[s.Module(id).Size])
+				o := b.build(sighted(), b.scale*sizes[s.Module(id).Size])
 				o.minutes += minutesTest // of its base
 				if b.rng.Float64() < clashes {
 					o.minutes += minutesImplement + minutesReview + minutesTest
@@ -225,7 +234,7 @@ func (b *builder) modules(s *module.Split, parallel int) outcome {
 		}
 		merged[first] = true
 	}
-	m := Base()
+	m := sighted()
 	needs := 0
 	for _, mod := range s.Modules {
 		needs += len(mod.Needs)

@@ -44,6 +44,17 @@ func (t *Tally) IdlePerRun() float64 { return ratio(t.Idle, t.Runs) }
 // CostPerRun is the mean cost in dollars.
 func (t *Tally) CostPerRun() float64 { return ratio(t.MicroUSD, t.Runs) / 1e6 }
 
+// CostPerVerified is what a verified run costs in dollars: what all runs cost, and what
+// the time of people is worth who are asked, a question.
+func (t *Tally) CostPerVerified(question float64) float64 {
+	return ratio(t.MicroUSD+int64(question*1e6)*int64(t.Escalated), t.Verified) / 1e6
+}
+
+// CostPerSound is the same of a verified run in which no defect was left.
+func (t *Tally) CostPerSound(question float64) float64 {
+	return ratio(t.MicroUSD+int64(question*1e6)*int64(t.Escalated), t.Sound) / 1e6
+}
+
 // IterationsPerRun is the mean number of iterations begun.
 func (t *Tally) IterationsPerRun() float64 { return ratio(t.Iterations, t.Runs) }
 

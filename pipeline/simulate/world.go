@@ -35,6 +35,7 @@ type world struct {
 type defect struct {
 	fix      float64 // its own chance of being mended by a rework that was told of it
 	tested   bool    // it makes a test fail
+	blind    bool    // the reviewer never sees it
 	open     bool
 	told     bool   // the last review or test report named it
 	back     bool   // under the same name as an earlier one
@@ -84,7 +85,7 @@ func (w *world) left() int {
 func (w *world) add(iteration int) {
 	w.defects = append(w.defects, defect{
 		fix:  min(0.98, max(0.02, w.m.Fix+spread*(2*w.rng.Float64()-1))),
-		open: true, tested: w.chance(w.m.Tested), failure: w.name(), worked: iteration - 1, critical: w.chance(0.2),
+		open: true, tested: w.chance(w.m.Tested), blind: w.m.blind() > 0 && w.chance(w.m.blind()), failure: w.name(), worked: iteration - 1, critical: w.chance(0.2),
 	})
 }
 
@@ -209,11 +210,11 @@ func (w *world) review(head string) *pipeline.Review {
 	for i := range w.defects {
 		d := &w.defects[i]
 		known := d.finding != ""
-		see := w.m.Recall
+		see := w.m.sight()
 		if known {
 			see = w.m.Recheck
 		}
-		if !d.open || !w.chance(see) {
+		if !d.open || d.blind || !w.chance(see) {
 			continue
 		}
 		if !known || w.chance(w.m.Reworded) {

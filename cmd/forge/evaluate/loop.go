@@ -35,7 +35,8 @@ func loopCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "loop", Short: "Compare the loop's guards with fixed limits, on simulated runs", Args: shell.NoArgs,
 		Long: "Plays simulated runs through the loop as it is: a model of agents that mend, break and\n" +
-			"misread things, of a reviewer with false and missed findings, of flaky tests. Then compares\n" +
+			"misread things, of a reviewer with false and missed findings, some of which it never sees, of\n" +
+			"flaky tests. Then compares\n" +
 			"where the guards stopped with where loops stop that know nothing but a limit on iterations.\n" +
 			"Wasted are the iterations after the last one that left fewer defects than ever before; idle\n" +
 			"are those after the last that left fewer than the one before. Profiles are configurations of\n" +
@@ -84,6 +85,8 @@ func showLoop(out io.Writer, r *simulate.Result) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d simulated runs (seed %d); every policy gets the same tasks and the same luck.\n\n", r.Runs, r.Seed)
 	b.WriteString(policyTable(r).Render())
+	b.WriteString("\n\nWhat a verified run costs, and one in which no defect was left, with what people's time is worth for each question:\n\n")
+	b.WriteString(priceTable(r).Render())
 	b.WriteString("\n\nA fixed limit knows rounds alone: it does not hear when the implementer says that it cannot.\n")
 	for i := range r.Profiles {
 		p := &r.Profiles[i]
@@ -127,6 +130,27 @@ func policyTable(r *simulate.Result) table.Writer {
 		row(fmt.Sprintf("limit %d", n), &r.Limits[n-1])
 	}
 	row(fmt.Sprintf("none (ends at %d)", len(r.Limits)), &r.Limits[len(r.Limits)-1])
+	return t
+}
+
+// priceTable says what the policies cost when people's time has a price.
+func priceTable(r *simulate.Result) table.Writer {
+	t := numberTable("policy", "verified, $0", "$5", "$10", "sound, $0", "$5", "$10")
+	row := func(name string, a *simulate.Tally) {
+		cells := table.Row{name}
+		for _, cost := range []func(float64) float64{a.CostPerVerified, a.CostPerSound} {
+			for _, question := range []float64{0, 5, 10} {
+				cells = append(cells, dollars(cost(question)))
+			}
+		}
+		t.AppendRow(cells)
+	}
+	for i := range r.Profiles {
+		row("forge, "+r.Profiles[i].Name, &r.Profiles[i].Forge)
+	}
+	for _, n := range []int{3, 5, 8, 12} {
+		row(fmt.Sprintf("limit %d", n), &r.Limits[n-1])
+	}
 	return t
 }
 
