@@ -9,15 +9,17 @@ import (
 
 // Taught is a learning of a look back, by what became of it.
 type Taught struct {
-	Key   string // "reflection:TRACE/TRIGGER#1"
+	Key   string // "reflection:TRACE/TRIGGER@MODEL#1"; older ones do not say the model
 	Given bool   // to a run at least
 	Used  bool   // an agent named it
 	Wrong bool   // more speaks against it than for it, or it was taken out of use
 }
 
-// Look is what became of what looks back at runs taught, by what asked for them.
+// Look is what became of what looks back at runs taught, by what asked for them or by
+// the model that looked.
 type Look struct {
-	Trigger   string  `json:"trigger"`
+	Trigger   string  `json:"trigger,omitempty"`
+	Model     string  `json:"model,omitempty"`
 	Learnings int     `json:"learnings"`
 	Given     int     `json:"given"` // of them, to a run at least
 	Used      int     `json:"used"`  // of those given: an agent named it, and no more speaks against it than for it
@@ -33,20 +35,43 @@ const (
 	lookedLeast  = 0.25
 )
 
-// Looks counts learnings from looks back by what asked for them, as their keys say; most
-// learnings first. Other learnings are passed over.
+// LookKey is what the keys of the learnings of a look back begin with.
+func LookKey(trace, trigger, model string) string {
+	return "reflection:" + trace + "/" + trigger + "@" + lookModel(model)
+}
+
+// lookModel is a model's name as keys have it: of a tape, the rest is a path of this machine.
+func lookModel(name string) string {
+	if strings.HasPrefix(name, "tape:") {
+		return "tape"
+	}
+	return strings.ReplaceAll(name, "#", "")
+}
+
+// Looks counts learnings from looks back, as their keys say: by what asked for them, then by
+// the model that looked; most learnings first. Other learnings are passed over.
 func Looks(learnings []Taught) []Look {
-	by := map[string]*Look{}
+	return append(lookedBy(learnings, func(id string) Look { return Look{Trigger: TriggerKind(id)} }),
+		lookedBy(learnings, func(id string) Look {
+			_, model, _ := strings.Cut(id, "@")
+			model, _, _ = strings.Cut(model, "#")
+			return Look{Model: model}
+		})...)
+}
+
+// lookedBy counts learnings by what their keys say.
+func lookedBy(learnings []Taught, kind func(id string) Look) []Look {
+	by := map[Look]*Look{}
 	for _, l := range learnings {
 		_, rest, ok := strings.Cut(l.Key, "/")
-		if !ok || !strings.HasPrefix(l.Key, "reflection:") {
+		of := kind(rest)
+		if !ok || !strings.HasPrefix(l.Key, "reflection:") || of == (Look{}) {
 			continue
 		}
-		trigger := TriggerKind(rest)
-		at := by[trigger]
+		at := by[of]
 		if at == nil {
-			at = &Look{Trigger: trigger}
-			by[trigger] = at
+			at = &Look{Trigger: of.Trigger, Model: of.Model}
+			by[of] = at
 		}
 		at.Learnings++
 		if l.Wrong {
@@ -66,33 +91,53 @@ func Looks(learnings []Taught) []Look {
 		}
 		out = append(out, *at)
 	}
-	slices.SortFunc(out, func(a, b Look) int { return cmp.Or(b.Learnings-a.Learnings, cmp.Compare(a.Trigger, b.Trigger)) })
+	slices.SortFunc(out, func(a, b Look) int {
+		return cmp.Or(b.Learnings-a.Learnings, cmp.Compare(a.Trigger, b.Trigger), cmp.Compare(a.Model, b.Model))
+	})
 	return out
 }
 
 // TriggerKind is the kind of a trigger: "override" of "override/2".
 func TriggerKind(id string) string {
-	return id[:strings.IndexAny(id+"/", "/#")]
+	return id[:strings.IndexAny(id+"/", "/#@")]
 }
 
-// ShareOf is the share of its budget that a look back with the trigger has.
-func ShareOf(looks []Look, trigger string) float64 {
-	if i := slices.IndexFunc(looks, func(l Look) bool { return l.Trigger == TriggerKind(trigger) }); i >= 0 {
-		return looks[i].Share
+// ShareOf is the share of its budget that a look back has which the trigger asks for and
+// the model makes: the smaller one of both.
+func ShareOf(looks []Look, trigger, model string) float64 {
+	share := 1.0
+	for _, l := range looks {
+		if l.Trigger != "" && l.Trigger == TriggerKind(trigger) || l.Model != "" && l.Model == lookModel(model) {
+			share = min(share, l.Share)
+		}
 	}
-	return 1
+	return share
 }
 
-// LooksText shows them for people; "" without any.
+// LooksText shows them for people, by trigger and by model; "" without any.
 func LooksText(looks []Look) string {
-	if len(looks) == 0 {
+	var b strings.Builder
+	part := func(heading string, name func(Look) string) {
+		for _, l := range looks {
+			if name(l) == "" {
+				continue
+			}
+			if heading != "" {
+				b.WriteString(heading + ":\n")
+				heading = ""
+			}
+			l.show(&b, name(l))
+		}
+	}
+	part("Looks back at runs, by what asked for them", func(l Look) string { return l.Trigger })
+	part("By the model that looked", func(l Look) string { return l.Model })
+	if b.Len() == 0 {
 		return ""
 	}
-	var b strings.Builder
-	b.WriteString("Looks back at runs, by what asked for them:\n")
-	for _, l := range looks {
-		fmt.Fprintf(&b, "  %-14s %d learnings; of %d that runs were given %d were useful; %d wrong; %.0f %% of the budget\n",
-			l.Trigger, l.Learnings, l.Given, l.Used, l.Wrong, 100*l.Share)
-	}
 	return b.String() + "\n"
+}
+
+func (l Look) show(b *strings.Builder, name string) {
+	fmt.Fprintf(b, "  %-14s %d learnings; of %d that runs were given %d were useful; %d wrong; %.0f %% of the budget\n",
+		name, l.Learnings, l.Given, l.Used, l.Wrong, 100*l.Share)
 }

@@ -65,6 +65,12 @@ func (a *Agent) ReadAnswer(ctx context.Context, j Job, q Answer) (string, pipeli
 	})
 }
 
+// Reflects names the model that looks back at a run: the reflector's, else the default
+// one; "" when there is none.
+func (a *Agent) Reflects(run *pipeline.Run) string {
+	return firstOf(run.Config.Models[roleReflector], a.opts.Models[roleReflector], run.Config.Models[""], a.opts.Models[""])
+}
+
 // lookBack asks the reflector's model once, or the default model when there is none for it.
 func (a *Agent) lookBack(ctx context.Context, j Job, role config.Role, q Retrospective, ask func(*prompt)) (string, pipeline.Usage, error) {
 	p := a.phase(j, pipeline.PhaseReflect)

@@ -29,6 +29,7 @@ type Record = func(ctx context.Context, run int64, events []pipeline.Event, also
 
 // Reflector looks back at a run, and reads what people answered in it.
 type Reflector interface {
+	Reflects(run *pipeline.Run) (model string) // by which; "" for none
 	Reflect(ctx context.Context, job agent.Job, question agent.Retrospective) (string, pipeline.Usage, error)
 	ReadAnswer(ctx context.Context, job agent.Job, question agent.Answer) (string, pipeline.Usage, error)
 }

@@ -148,7 +148,8 @@ func (m *Learner) reflect(ctx context.Context, run *pipeline.Run, events []pipel
 	if err != nil {
 		return err
 	}
-	part := impact.ShareOf(worth, t.ID) // of the budget, by what such looks back were worth so far
+	model := m.o.Reflector.Reflects(run)
+	part := impact.ShareOf(worth, t.ID, model) // of the budget, by what such looks back were worth so far
 	limit, key := int64(part*float64(reflect.Cap(run, spent))), fmt.Sprintf("run/%d/reflect/%s", run.ID, t.ID)
 	job := reflectJob(run, key)
 	begun := m.o.Now()
@@ -181,7 +182,7 @@ func (m *Learner) reflect(ctx context.Context, run *pipeline.Run, events []pipel
 	}
 	if result.Refused == "" {
 		now := m.o.Now().UTC().Truncate(time.Microsecond)
-		learnings, err := reflect.Parse(text, run.Repo.Scope(), "reflection:"+run.Trace+"/"+t.ID, run.ID, now)
+		learnings, err := reflect.Parse(text, run.Repo.Scope(), impact.LookKey(run.Trace, t.ID, model), run.ID, now)
 		if err != nil {
 			result.Refused = err.Error()
 		} else if result.Learnings, err = m.save(ctx, m.quoted(ctx, run, learnings)); err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"forge/learn/impact"
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/config"
@@ -21,17 +22,20 @@ func TestSmallRunsAreLookedBackAt(t *testing.T) {
 	for name, tc := range map[string]struct {
 		cost int64 // of each run, in micro-dollars
 		runs int
-		past int   // learnings from looks back that runs were given before
-		used int   // of them
-		want []int // learnings of each run's look back; -1: it waits for the next
+		past int    // learnings from looks back that runs were given before
+		used int    // of them
+		by   string // the model that had looked; "": another key
+		want []int  // learnings of each run's look back; -1: it waits for the next
 	}{
-		"alone":     {600_000, 2, 0, 0, []int{1, 1}},
-		"shorter":   {250_000, 2, 0, 0, []int{1, 1}},
-		"together":  {60_000, 8, 0, 0, []int{-1, -1, -1, 1, -1, -1, -1, 1}},
-		"nothing":   {0, 3, 0, 0, []int{-1, -1, -1}},
-		"of use":    {250_000, 1, 25, 5, []int{1}},
-		"of no use": {250_000, 1, 25, 0, []int{-1}},
-		"too few":   {250_000, 1, 19, 0, []int{1}},
+		"alone":           {600_000, 2, 0, 0, "", []int{1, 1}},
+		"shorter":         {250_000, 2, 0, 0, "", []int{1, 1}},
+		"together":        {60_000, 8, 0, 0, "", []int{-1, -1, -1, 1, -1, -1, -1, 1}},
+		"nothing":         {0, 3, 0, 0, "", []int{-1, -1, -1}},
+		"of use":          {250_000, 1, 25, 5, "", []int{1}},
+		"of no use":       {250_000, 1, 25, 0, "", []int{-1}},
+		"model of no use": {250_000, 1, 25, 0, "anthropic/claude-opus-5-5", []int{-1}},
+		"another model":   {250_000, 1, 25, 0, "openai/gone", []int{1}},
+		"too few":         {250_000, 1, 19, 0, "", []int{1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tape, err := agent.ReadTape([]byte(fmt.Sprintf(strings.ReplaceAll(answer, "*/*", "*/1"), name)))
@@ -44,7 +48,11 @@ func TestSmallRunsAreLookedBackAt(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range tc.past {
-				l := pipeline.Learning{Key: fmt.Sprintf("reflection:t%d/run_ended#1", i), Scope: "repo:acme/other", Type: pipeline.LearningSemantic,
+				key := fmt.Sprintf("reflection:t%d/run_ended#1", i)
+				if tc.by != "" {
+					key = impact.LookKey(fmt.Sprint("t", i), "errors", tc.by) + "#1"
+				}
+				l := pipeline.Learning{Key: key, Scope: "repo:acme/other", Type: pipeline.LearningSemantic,
 					Content: fmt.Sprint("Fact ", i), Source: pipeline.SourceReflection, Weight: 1, Base: 0.5, Created: m.o.Now()}
 				err := m.o.DB.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 					ids, err := m.o.DB.SaveLearnings(ctx, tx, []pipeline.Learning{l})
