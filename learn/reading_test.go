@@ -13,7 +13,8 @@ import (
 // said, hides nothing that blocks, and counts half; and words that the code speaks against
 // teach nothing.
 func TestRefusalsAsRead(t *testing.T) {
-	f := pipeline.Finding{Fingerprint: "fp", Category: pipeline.CategoryStyle, Severity: pipeline.SeverityWarning, File: "a.go", Code: "x := 1", Message: "The constant needs a name"}
+	f := pipeline.Finding{Fingerprint: "fp", Category: pipeline.CategoryStyle, Severity: pipeline.SeverityWarning,
+		File: "a.go", Code: "x := 1", Message: "The constant needs a name"}
 	signal := func(kind pipeline.SignalKind, words string, about pipeline.Finding) pipeline.Signal {
 		return pipeline.Signal{Key: "k", Kind: kind, At: day(2), Actor: pipeline.Actor{ID: 1, Login: "ann"}, Weight: 1, Finding: about.Fingerprint, File: "a.go",
 			Before: about.Code, Text: words, Scope: scope, About: &about}

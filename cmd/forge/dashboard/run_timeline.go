@@ -404,7 +404,8 @@ func signalled(s *pipeline.Signal) string {
 		pipeline.SignalApproved: "approved the pull request", pipeline.SignalEdited: "approved it with edits", pipeline.SignalChanges: "asked for changes",
 		pipeline.SignalMerged: "merged the pull request", pipeline.SignalClosed: "closed the pull request",
 		pipeline.SignalReverted: "reverted it", pipeline.SignalEscaped: "a defect reached production",
-		pipeline.SignalAnswered: "answered a finding", pipeline.SignalRead: "a model read an answer", pipeline.SignalRefused: "refused a finding, as a model read it"}[s.Kind]
+		pipeline.SignalAnswered: "answered a finding", pipeline.SignalRead: "a model read an answer",
+		pipeline.SignalRefused: "refused a finding, as a model read it"}[s.Kind]
 	what = cmp.Or(what, string(s.Kind))
 	if s.Kind == pipeline.SignalGap && s.Finding != "" {
 		what = "remarked beside a finding"

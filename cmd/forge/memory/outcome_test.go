@@ -15,14 +15,17 @@ import (
 func TestOutcomeAfterTheVerdict(t *testing.T) {
 	m, run := bare(t, nil)
 	m.o.Reflection = false
-	f := pipeline.Finding{ID: "F1", Fingerprint: "fp1", Severity: pipeline.SeverityWarning, Category: pipeline.CategoryStyle, Message: "Quote it", File: "a.sh", Line: 1}
+	f := pipeline.Finding{ID: "F1", Fingerprint: "fp1", Severity: pipeline.SeverityWarning, Category: pipeline.CategoryStyle,
+		Message: "Quote it", File: "a.sh", Line: 1}
 	review := pipeline.PhaseRef{Phase: pipeline.PhaseReview, Iteration: 1, Attempt: 1}
 	implement := pipeline.PhaseRef{Phase: pipeline.PhaseImplement, Iteration: 1, Attempt: 1}
 	note(t, m, run,
 		pipeline.Event{ID: "i", Type: pipeline.EventPhaseEntered, Data: pipeline.Data{Phase: &implement}},
-		pipeline.Event{ID: "j", Type: pipeline.EventPhaseCompleted, Data: pipeline.Data{Phase: &implement, Implementation: &pipeline.Implementation{Parent: "b", Head: "h"}}},
+		pipeline.Event{ID: "j", Type: pipeline.EventPhaseCompleted,
+			Data: pipeline.Data{Phase: &implement, Implementation: &pipeline.Implementation{Parent: "b", Head: "h"}}},
 		pipeline.Event{ID: "p", Type: pipeline.EventPhaseEntered, Data: pipeline.Data{Phase: &review}},
-		pipeline.Event{ID: "r", Type: pipeline.EventPhaseCompleted, Data: pipeline.Data{Phase: &review, Review: &pipeline.Review{Head: "h", Findings: []pipeline.Finding{f}}}},
+		pipeline.Event{ID: "r", Type: pipeline.EventPhaseCompleted,
+			Data: pipeline.Data{Phase: &review, Review: &pipeline.Review{Head: "h", Findings: []pipeline.Finding{f}}}},
 		pipeline.Event{ID: "v", Type: pipeline.EventRunVerified})
 	outcome := func() (findings, dismissed int) {
 		t.Helper()
@@ -49,7 +52,8 @@ func TestOutcomeAfterTheVerdict(t *testing.T) {
 	if n, d := outcome(); n != 1 || d != 0 {
 		t.Fatalf("at the verdict %d findings, %d of them dismissed", n, d)
 	}
-	said := pipeline.SignalEvents([]pipeline.Signal{{Key: "dismissed/1", Kind: pipeline.SignalDismissed, Actor: ann, Weight: 1, Finding: "fp1", At: m.o.Now().Add(time.Hour)}})
+	said := pipeline.SignalEvents([]pipeline.Signal{{Key: "dismissed/1", Kind: pipeline.SignalDismissed, Actor: ann,
+		Weight: 1, Finding: "fp1", At: m.o.Now().Add(time.Hour)}})
 	note(t, m, run, said...)
 	tell(said...)
 	if n, d := outcome(); n != 1 || d != 1 {
@@ -64,8 +68,9 @@ func TestReasonsAreNotWithheld(t *testing.T) {
 	m.o.Withhold = 1
 	keys := map[int64]string{}
 	for i, tags := range [][]string{nil, {"no_reason"}, {"as_read"}} {
-		l := pipeline.Learning{Key: []string{"reason", "no reason", "as read"}[i], Scope: "repo:acme/greet", Type: pipeline.LearningSemantic, Source: pipeline.SourceDismissal,
-			Author: ann, Tags: tags, Content: []string{"Greetings are never quoted", "The greeting needs no tests", "A greeting may be long"}[i], Weight: 1, Base: 0.7, Created: m.o.Now()}
+		l := pipeline.Learning{Key: []string{"reason", "no reason", "as read"}[i], Scope: "repo:acme/greet",
+			Type: pipeline.LearningSemantic, Source: pipeline.SourceDismissal, Author: ann, Tags: tags, Weight: 1, Base: 0.7, Created: m.o.Now(),
+			Content: []string{"Greetings are never quoted", "The greeting needs no tests", "A greeting may be long"}[i]}
 		err := m.o.DB.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 			ids, err := m.o.DB.SaveLearnings(ctx, tx, []pipeline.Learning{l})
 			if err == nil {

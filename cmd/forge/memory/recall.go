@@ -174,7 +174,8 @@ func heldOut(run *pipeline.Run, l *pipeline.Learning) bool {
 // reasoned reports whether a learning is a person's dismissal with a reason: they said
 // why, and are not to be asked again to find out what their word is worth.
 func reasoned(l *pipeline.Learning) bool {
-	return l.Source == pipeline.SourceDismissal && l.Author.ID != 0 && l.Weight > 0 && !slices.Contains(l.Tags, learn.TagNoReason) && !slices.Contains(l.Tags, learn.TagAsRead)
+	return l.Source == pipeline.SourceDismissal && l.Author.ID != 0 && l.Weight > 0 &&
+		!slices.Contains(l.Tags, learn.TagNoReason) && !slices.Contains(l.Tags, learn.TagAsRead)
 }
 
 // lessonLine is a learning in one line: "L12 (0.70, semantic, dismissal) …".

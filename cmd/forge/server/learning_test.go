@@ -229,7 +229,8 @@ func TestThumbsDown(t *testing.T) {
 
 // readerTape has a model that reads an answer.
 func readerTape(meaning, words string) string {
-	return fmt.Sprintf("%s-- reader */1 --\n@expect The greeting is not quoted for the shell\n@expect %s\n{\"meaning\": %q, \"words\": %q}\n", remarkTape, words, meaning, words)
+	return remarkTape + "-- reader */1 --\n@expect The greeting is not quoted for the shell\n" +
+		fmt.Sprintf("@expect %s\n{\"meaning\": %q, \"words\": %q}\n", words, meaning, words)
 }
 
 // Covers H1, H7, lessons 28: an answer in words of no table is an event, and read by a
