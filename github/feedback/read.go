@@ -13,9 +13,6 @@ import (
 func keyAnswer(reply int64) string    { return fmt.Sprintf("answer/%d", reply) }
 func keyRefused(comment int64) string { return fmt.Sprintf("refused/%d", comment) }
 
-// KeyRead is the key of what a model read in an answer.
-func KeyRead(reply int64) string { return fmt.Sprintf("read/%d", reply) }
-
 // unclear returns the words of an answer whose meaning the table of phrases does not
 // know; "" where it does, and where there is nothing to know: a command, chatter, and what
 // only asks.
@@ -62,7 +59,7 @@ func (g *collector) answered(t *Thread, s pipeline.Signal) {
 
 // reading returns what a model read in an answer, nil when none has read these words.
 func (g *collector) reading(c *Comment) *record.Reading {
-	s, ok := g.known[KeyRead(c.ID)]
+	s, ok := g.known[record.ReadKey(c.ID)]
 	if !ok || s.Off || s.Reading == nil {
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 // reads is what a model read in an answer, as the run knows it.
 func reads(c Comment, m record.Meaning) pipeline.Signal {
 	said := kept(unquoted(c.Body))
-	return pipeline.Signal{Key: KeyRead(c.ID), Kind: pipeline.SignalRead, Actor: c.Author, At: c.Updated, Comment: c.ID,
+	return pipeline.Signal{Key: record.ReadKey(c.ID), Kind: pipeline.SignalRead, Actor: c.Author, At: c.Updated, Comment: c.ID,
 		Reading: &record.Reading{Meaning: m, Digest: record.TextDigest(said)}}
 }
 

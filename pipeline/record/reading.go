@@ -3,6 +3,7 @@ package record
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 )
 
 // Meaning is what an answer to a finding says about it.
@@ -30,6 +31,9 @@ type Reading struct {
 	Digest  string  `json:"digest"`          // of the text that was read: another text is read anew
 	Why     string  `json:"why,omitempty"`   // of unclear: why the model's answer was not taken
 }
+
+// ReadKey is the key of the signal that holds what was read in an answer, by its comment.
+func ReadKey(reply int64) string { return fmt.Sprintf("read/%d", reply) }
 
 // TextDigest identifies a text that is read.
 func TextDigest(text string) string {

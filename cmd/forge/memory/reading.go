@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"forge/github/feedback"
 	"forge/learn/reflect"
 	"forge/pipeline"
 	"forge/pipeline/agent"
@@ -60,7 +59,7 @@ func unread(signals []pipeline.Signal) (next *pipeline.Signal, had pipeline.Sign
 		if s.Kind != pipeline.SignalAnswered || s.Off || !(s.Weight > 0) {
 			continue
 		}
-		r := by[feedback.KeyRead(s.Comment)]
+		r := by[record.ReadKey(s.Comment)]
 		if r.Reading == nil || r.Reading.Digest != record.TextDigest(s.Text) {
 			return s, r, read
 		}
@@ -73,7 +72,7 @@ func unread(signals []pipeline.Signal) (next *pipeline.Signal, had pipeline.Sign
 func (m *Learner) readAnswer(ctx context.Context, run *pipeline.Run, s, had pipeline.Signal, number int) (bool, error) {
 	spent := run.Spent[pipeline.PhaseReflect].MicroUSD
 	digest := record.TextDigest(s.Text)
-	job := reflectJob(run, fmt.Sprintf("run/%d/%s/%s", run.ID, feedback.KeyRead(s.Comment), digest))
+	job := reflectJob(run, fmt.Sprintf("run/%d/%s/%s", run.ID, record.ReadKey(s.Comment), digest))
 	q := agent.Answer{Number: number, Words: s.Text, Form: reflect.ReadingForm, Limit: reflect.Cap(run, spent) - spent}
 	if s.About != nil {
 		q.Finding = s.About.Message
@@ -95,7 +94,7 @@ func (m *Learner) readAnswer(ctx context.Context, run *pipeline.Run, s, had pipe
 	if !at.After(had.At) {
 		at = had.At.Add(time.Millisecond)
 	}
-	signal := pipeline.Signal{Key: feedback.KeyRead(s.Comment), Kind: pipeline.SignalRead, At: at, Actor: s.Actor, Pull: s.Pull, Finding: s.Finding,
+	signal := pipeline.Signal{Key: record.ReadKey(s.Comment), Kind: pipeline.SignalRead, At: at, Actor: s.Actor, Pull: s.Pull, Finding: s.Finding,
 		File: s.File, Line: s.Line, Text: reading.Quote, Comment: s.Comment, Scope: s.Scope, Run: run.ID, About: s.About, Reading: &reading}
 	m.o.Log.InfoContext(ctx, "read an answer", "run", run.ID, "comment", s.Comment, "meaning", reading.Meaning, "why", reading.Why)
 	made := append(m.booked(job, "agent:reader", number, usage, begun, reading.Meaning != record.MeaningUnclear),
