@@ -27,7 +27,7 @@ RUN apt-get update \
 COPY --from=build /forge /usr/local/bin/forge
 # As this user, what works on repositories shares it with the server, in namespaces of its
 # own without the server's files. Two users need a server that may change them: --user 0
-# --cap-drop ALL --cap-add CHOWN,DAC_OVERRIDE,FOWNER,KILL,SETGID,SETUID
+# --cap-drop ALL --cap-add CHOWN,DAC_OVERRIDE,FOWNER,FSETID,KILL,SETGID,SETUID
 # -e FORGE_WORKER_USER=forge-worker, on a volume of its own.
 USER 10001:10001
 ENV FORGE_STATE_DIR=/var/lib/forge FORGE_LISTEN=0.0.0.0:8080

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"forge/pipeline"
+	"forge/pipeline/fence"
 	"forge/pipeline/secrets"
 )
 
@@ -131,5 +132,23 @@ func TestOtherwiseItIsSentAsItIs(t *testing.T) {
 	}
 	if _, err := rt.RoundTrip(req); err != nil || len(to.bodies) != 1 || to.bodies[0] != body {
 		t.Errorf("sent %q, %v", to.bodies, err)
+	}
+}
+
+// Covers S18: who has lost a run writes nothing to GitHub, and still reads.
+func TestNothingIsPostedOfWhatIsLost(t *testing.T) {
+	a, err := New(Options{AppID: 1, PrivateKey: testKey()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, lost := &sentTo{}, errors.New("another server has the run")
+	rt := &transport{app: a, next: to, lim: newLimiter()}
+	ctx := fence.With(t.Context(), func() error { return lost })
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.rest.String()+"repos/o/r/issues/1/comments", strings.NewReader(`{"body":"x"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rt.RoundTrip(req); !errors.Is(err, lost) || len(to.bodies) > 0 {
+		t.Errorf("a comment: %v, sent %q", err, to.bodies)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -513,6 +514,9 @@ func (t *tree) collect(names []string, found map[string]bool) ([]worktree.Change
 	changes := []worktree.Change{}
 	var total int64
 	for _, name := range names {
+		if !utf8.ValidString(name) { // its way to the server is JSON, which would make another name of it
+			return nil, fmt.Errorf("path %q is not UTF-8: not changed by Forge", name)
+		}
 		if err := checkPath(name); err != nil {
 			return nil, err
 		}

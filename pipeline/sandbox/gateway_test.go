@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"forge/pipeline"
+	"forge/pipeline/fence"
 	"forge/pipeline/text"
 	"forge/pipeline/worktree"
 )
@@ -285,6 +286,26 @@ func TestDelete(t *testing.T) {
 		if err := g.Delete(ctx, f.repo, "", bad, f.head); err == nil {
 			t.Errorf("Delete(%q): no error", bad)
 		}
+	}
+}
+
+// Covers S18: who has lost a run pushes and deletes nothing, whatever it began before.
+func TestPushOfWhatIsLost(t *testing.T) {
+	f := newFixture(t, sources)
+	g, branch, lost := f.gateway, "forge/issue-1", errors.New("another server has the run")
+	ctx := fence.With(t.Context(), func() error { return lost })
+	one := f.mustCommit(t, change(f.head, "a.txt", "1"))
+	if err := g.Push(ctx, f.repo, "", PushOptions{Branch: branch, SHA: one}); !errors.Is(err, lost) {
+		t.Errorf("push: %v; want %v", err, lost)
+	}
+	if err := g.Push(t.Context(), f.repo, "", PushOptions{Branch: branch, SHA: one}); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Delete(ctx, f.repo, "", branch, one); !errors.Is(err, lost) {
+		t.Errorf("delete: %v; want %v", err, lost)
+	}
+	if got := gitIn(t, f.remote, nil, "rev-parse", branch); got != one {
+		t.Errorf("the branch is at %s", got)
 	}
 }
 

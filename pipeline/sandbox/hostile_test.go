@@ -44,6 +44,7 @@ func TestChangesRefuse(t *testing.T) {
 		{"printf '*/**/%.0s' 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 >.gitignore; echo z >>.gitignore; mkdir -p $(printf 'a/%.0s' 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0)b", "more than 5s to match"},
 		{"truncate -s 900M sparse", "sparse"},
 		{"printf 'x' >\"$(printf 'new\\nline')\"", `new\nline`},
+		{"printf 'x' >\"$(printf 'no\\377text')\"", `no\xfftext`},
 		{"i=0; while [ $i -lt 2001 ]; do : >f$i; i=$((i+1)); done", "more than 2000 files"},
 	} {
 		if err := w.Checkout(t.Context(), f.head); err != nil {

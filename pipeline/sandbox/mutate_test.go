@@ -3,7 +3,6 @@
 package sandbox
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -14,11 +13,16 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"forge/pipeline/sandbox/sandboxtest"
 )
 
 // every is how many of the protections are left out between two that are tried: the
 // quick form of this test takes a sample.
 var every = flag.Int("every", 1, "try every n-th protection")
+
+// of is for who works on one file.
+var of = flag.String("of", "", "try the protections of this file alone")
 
 // protection is one lock of the sandbox: the text that makes it, and what it becomes
 // when the lock is taken off. The text stands in the file once.
@@ -38,7 +42,7 @@ func TestMutations(t *testing.T) {
 	turn := make(chan bool, 2) // as many compilers at once
 	var tried sync.WaitGroup
 	for i, p := range protections() {
-		if i%*every != 0 {
+		if i%*every != 0 || *of != "" && p.file != *of {
 			continue
 		}
 		tried.Go(func() {
@@ -55,29 +59,12 @@ func TestMutations(t *testing.T) {
 // try builds the package without the protection and runs its tests. The error says
 // that they passed, or that there was nothing to take away.
 func (p protection) try(t *testing.T, dir string) (string, error) {
-	source, err := os.ReadFile(p.file)
-	if err != nil {
-		return "", err
-	}
-	if n := strings.Count(string(source), p.text); n != 1 {
-		return "", fmt.Errorf("its text is there %d times, not once: mend the list", n)
-	}
-	at, err := filepath.Abs(p.file)
-	if err != nil {
-		return "", err
-	}
-	changed, overlay, binary := filepath.Join(dir, p.file), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "test")
-	replaced, err := json.Marshal(map[string]map[string]string{"Replace": {at: changed}})
-	if err != nil {
-		return "", err
-	}
+	binary := filepath.Join(dir, "test")
 	if err := os.Mkdir(dir, 0o711); err != nil {
 		return "", err
 	}
-	if err := writeFile(changed, strings.Replace(string(source), p.text, p.without, 1), 0o644); err != nil {
-		return "", err
-	}
-	if err := writeFile(overlay, string(replaced), 0o644); err != nil {
+	overlay, err := sandboxtest.Without(dir, p.file, p.text, p.without)
+	if err != nil {
 		return "", err
 	}
 	if out, err := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-overlay", overlay, "-c", "-o", binary, ".").CombinedOutput(); err != nil {
@@ -102,6 +89,7 @@ func (p protection) try(t *testing.T, dir string) (string, error) {
 // the test.
 func protections() []protection {
 	const limits, shared = "^(TestTooBig|TestLimits|TestForkBomb)$", "^TestSharedMemory$"
+	const alone, groups = "^(TestWorkerOfTheSameUser|TestIsolationArguments)$", "Cgroup"
 	var all []protection
 	for _, arg := range []string{
 		`"--unshare-user", `, `"--unshare-pid", `, `"--unshare-net", `, `"--unshare-ipc", `, `"--unshare-uts", `, `, "--unshare-cgroup"`,
@@ -141,6 +129,21 @@ func protections() []protection {
 			"^(TestWorkerProcess|TestNothingSurvives)$"},
 		{"isolation.go", `if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil`, `if err := error(nil); err != nil`, ""},
 		{"worker.go", `_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)`, ``, ""},
+		{"isolation.go", `"--unshare-pid", `, ``, alone},
+		{"isolation.go", `"--unshare-net", `, ``, alone},
+		{"isolation.go", `, "--proc", "/proc"`, ``, alone},
+		{"isolation.go", `args = append(args, "--tmpfs", dir)`, `_ = dir`, alone},
+		{"isolation.go", `args = append(args, "--ro-bind", "/dev/null", file)`, `_ = file`, alone},
+		{"isolation.go", `dir = filepath.Dir(real)`, `dir = "/"`, alone},
+		{"cgroup.go", `{"memory.max", strconv.FormatInt(l.Memory, 10)},`, ``, groups},
+		{"cgroup.go", `{"memory.swap.max", "0"},`, ``, groups},
+		{"cgroup.go", `{"memory.oom.group", "1"},`, ``, groups},
+		{"cgroup.go", `{"pids.max", strconv.Itoa(l.Processes)},`, ``, groups},
+		{"cgroup.go", `{"cpu.max", fmt.Sprintf("%d %d", int64(l.Processors*float64(cpuPeriod)), cpuPeriod)},`, ``, groups},
+		{"cgroup.go", `if err := c.ours(name, pid); err != nil {`, `if err := error(nil); err != nil {`, groups},
+		{"cgroup.go", "_ = killGroup(dir)\n\tfor", "for", groups},
+		{"cgroup.go", `f, free := unused(run); free {`, `f, _ := unused(run); true {`, groups},
+		{"command.go", `if w.Group == "" {`, `if true {`, groups},
 		{"worker.go", `if os.Geteuid() == 0 {`, `if false {`, "^TestWorkerIsUnprivileged$"},
 		{"workspace.go", `w.cmd.SysProcAttr.Credential = &syscall.Credential{`, `_ = &syscall.Credential{`, ""},
 		{"workspace.go", `Env: workerEnv(w.m.setup.path())`, `Env: append(os.Environ(), workerEnv(w.m.setup.path())...)`, ""},

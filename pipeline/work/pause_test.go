@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -102,6 +103,30 @@ func TestPauseOfARepository(t *testing.T) {
 	w.untilState(t, k, held, pipeline.StateVerified)
 	if err := k.SetPaused(t.Context(), store.Pause{Repo: "acme/shop"}); !errors.Is(err, store.ErrNoChange) {
 		t.Errorf("what is not paused is let go: %v", err)
+	}
+}
+
+// Covers S30: a phase during which all is paused is the last that begins.
+func TestPauseBetweenPhases(t *testing.T) {
+	k := openStore(t)
+	run := newRun(t, k, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var paused sync.Once
+	phases := &fakePhases{do: func(context.Context, *pipeline.Run, pipeline.Action, Emit) ([]pipeline.Event, error) {
+		paused.Do(func() {
+			pause(t, k, "", true)
+			time.AfterFunc(200*time.Millisecond, cancel) // long enough for the next phase to begin
+		})
+		return nil, nil
+	}}
+	opts := pausable(t, k)
+	opts.Executor, opts.Watch = phases, time.Hour // nothing else looks
+	if err := newDriven(t, k, opts).Drive(ctx, run); !errors.Is(err, context.Canceled) {
+		t.Errorf("Drive = %v; want it to wait", err)
+	}
+	if did := phases.did(); len(did) != 1 {
+		t.Errorf("the phases %v began; want the first alone", did)
 	}
 }
 

@@ -1,0 +1,203 @@
+//go:build mutate
+
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"forge/pipeline/sandbox/sandboxtest"
+)
+
+var (
+	quick  = flag.Bool("quick", false, "take away a handful of the protections alone")
+	atOnce = flag.Int("at-once", 2, "so many compilers at the same time")
+)
+
+// protection is what keeps a promise of .github/docs/security.md: the text that makes it,
+// and what it becomes when it is taken away. The text stands in its file once. Those of the
+// sandbox itself are in pipeline/sandbox/mutate_test.go.
+type protection struct {
+	file, text, without string
+	tests               string // of its package, which see that it is gone; "": all
+}
+
+// TestProtections takes each protection away, for a build of its own, and wants the tests
+// of its package to fail. One that can be removed unseen is no protection for long.
+func TestProtections(t *testing.T) {
+	list := protections
+	if *quick {
+		list = handful()
+	}
+	dir, turn := t.TempDir(), make(chan bool, *atOnce)
+	var tried sync.WaitGroup
+	for i, p := range list {
+		tried.Go(func() {
+			turn <- true
+			defer func() { <-turn }()
+			if err := p.try(t, filepath.Join(dir, fmt.Sprint(i))); err != nil {
+				t.Errorf("%s: %s: %v", p.file, strings.TrimSpace(p.text), err)
+			}
+		})
+	}
+	tried.Wait()
+}
+
+// try runs the package's tests without the protection. The error says that they passed,
+// or that they could not be run.
+func (p protection) try(t *testing.T, dir string) error {
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	overlay, err := sandboxtest.Without(dir, filepath.Join(top, p.file), p.text, p.without)
+	if err != nil {
+		return err
+	}
+	run := []string{"test", "-short", "-vet=off", "-failfast", "-timeout", "4m", "-overlay", overlay}
+	if p.tests != "" {
+		run = append(run, "-run", "^("+p.tests+")$")
+	}
+	out, err := exec.CommandContext(t.Context(), "go", append(run, "./"+filepath.Dir(filepath.Join(top, p.file)))...).CombinedOutput()
+	said := string(out)
+	switch {
+	case strings.Contains(said, "[build failed]") || strings.Contains(said, "[setup failed]"):
+		return fmt.Errorf("it does not compile without it:\n%s", said)
+	case strings.Contains(said, "no tests to run"):
+		return fmt.Errorf("there is no test %s", p.tests)
+	case err == nil:
+		return fmt.Errorf("no test fails without it")
+	case !strings.Contains(said, "--- FAIL: "):
+		return fmt.Errorf("%w:\n%s", err, said)
+	}
+	_, by, _ := strings.Cut(said, "--- FAIL: ")
+	by, _, _ = strings.Cut(by, " ")
+	t.Logf("%s: %s: seen by %s", p.file, strings.TrimSpace(p.text), by)
+	return nil
+}
+
+// handful are five of the list, each in a small package: enough to see that the tool works
+// and that the doors are shut.
+func handful() []protection {
+	var few []protection
+	for _, p := range protections {
+		for _, text := range []string{"hmac.Equal(mac.Sum(", "if !Public(at.Addr())", `return "[secret]"`, "b.WriteString(Mask)", "ip.IsLoopback()"} {
+			if strings.Contains(p.text, text) {
+				few = append(few, p)
+			}
+		}
+	}
+	return few
+}
+
+var protections = []protection{
+	// S27: deliveries, and the hooks of other services.
+	{"webhook/webhook.go", `return hmac.Equal(mac.Sum(sum[:0]), signature)`, `return len(mac.Sum(sum[:0])) > 0`, "TestForged"},
+	{"webhook/webhook.go", `if len(o.Secret) == 0 {`, `if false {`, ""},
+	{"webhook/webhook.go", `if !ok || err != nil || len(mac) != sha256.Size {`, `if err != nil && !ok {`, ""},
+	{"webhook/body.go", `if no == nil && len(buf.data) > most {`, `if false {`, ""},
+	{"webhook/body.go", `_ = connection.SetReadDeadline(time.Now().Add(bodyTime))`, `_ = bodyTime`, ""},
+	{"webhook/source.go", `if !hmac.Equal(want, g.mac(body)) {`, `if len(g.mac(body)) == 0 {`, ""},
+	{"webhook/source.go", `subtle.ConstantTimeCompare(got[:], want[:]) != 1`, `subtle.ConstantTimeCompare(got[:], want[:]) > 1`, ""},
+	{"webhook/source.go", `|| away > sourceWindow {`, `|| away < 0 {`, ""},
+	{"webhook/source.go", `if hmac.Equal(mac, want) {`, `if len(mac) == len(want) {`, ""},
+
+	// S19, S20: who starts and steers.
+	{"pipeline/work/notices.go", `return permission == "admin" || permission == "maintain" || permission == "write"`, `return permission != "none"`, "TestEdits"},
+	{"github/read.go", `if actor.Bot || actor.ID == 0 || actor.Login == "" {`, `if actor.ID == 0 || actor.Login == "" {`, "TestPermission|TestWeight"},
+	{"github/read.go", `if actor.Login == "" || actor.ID == 0 {`, `if actor.Login == "" {`, "TestPermission|TestWeight"},
+	{"github/read.go", `if id := l.GetUser().GetID(); id != actor.ID {`, `if id := l.GetUser().GetID(); id < 0 {`, "TestPermission|TestWeight"},
+	{"github/read.go", `case "admin", "write", "read", "none":`, `case "admin", "write", "read", "none", "owner", "everything":`, "TestPermission|TestWeight"},
+	{"github/delivery/delivery.go", `return r.o.BotID != 0 && r.d.Sender.ID == r.o.BotID }`, `return false }`, "TestRead|TestCommands"},
+	{"github/delivery/delivery.go", `case d.Action == "labeled" && r.n.Actor.Bot:`, `case false:`, "TestRead|TestCommands"},
+	{"github/delivery/delivery.go", `r.o.BotID == 0 || d.Comment.User.ID != r.o.BotID || r.n.Actor.Bot`, `r.n.Actor.Bot`, "TestRead|TestCommands"},
+	{"github/delivery/delivery.go", `d.Comment.User.ID != r.o.BotID || r.n.Actor.Bot ||`, `d.Comment.User.ID != r.o.BotID ||`, "TestRead|TestCommands"},
+	{"github/delivery/delivery.go", "if r.n.Actor.Bot {\n\t\tr.none(\"a comment by the bot", "if false {\n\t\tr.none(\"a comment by the bot", "TestRead|TestCommands"},
+
+	// S7, S28: where connections lead, and what goes along.
+	{"pipeline/registry/dial.go", `if !Public(at.Addr()) {`, `if false {`, "TestPublic.*|TestWhereItGoes|TestDial.*|TestNamesThatLeadInside"},
+	{"pipeline/registry/dial.go", `return a.IsGlobalUnicast() && !a.IsPrivate()`, `return a.IsGlobalUnicast()`, "TestPublic.*|TestWhereItGoes|TestDial.*|TestNamesThatLeadInside"},
+	{"pipeline/registry/dial.go", `return a.IsGlobalUnicast() && !a.IsPrivate()`, `return !a.IsPrivate()`, "TestPublic.*|TestWhereItGoes|TestDial.*|TestNamesThatLeadInside"},
+	{"pipeline/registry/dial.go", `a = a.Unmap().WithZone("")`, `a = a.WithZone("")`, "TestPublic.*|TestWhereItGoes|TestDial.*|TestNamesThatLeadInside"},
+	{"pipeline/registry/dial.go", `if e.prefix.Contains(a) {`, `if e.at < 0 {`, "TestPublic.*|TestWhereItGoes|TestDial.*|TestNamesThatLeadInside"},
+	{"pipeline/registry/dial.go", `netip.MustParsePrefix("100.64.0.0/10"), // carrier-grade NAT; clouds have metadata there`, ``, "TestPublic.*|TestWhereItGoes|TestDial.*|TestNamesThatLeadInside"},
+	{"github/transport.go", `if req.URL.Host != t.app.rest.Host {`, `if false {`, ""},
+	{"github/client.go", `if u.Scheme != "https" && !(u.Scheme == "http" && loopback(u.Hostname())) {`, `if false {`, ""},
+
+	// S18 and reliability 16: who has lost the right to it writes nothing.
+	{"github/transport.go", `if err := fence.Check(req.Context()); err != nil { // it may`, `if err := fence.Check(req.Context()); false { // it may`, "TestNothingIsPosted.*"},
+	{"pipeline/store/lease.go", `WHERE id = $1 AND (lease_owner = '' OR lease_until <= $4)`, `WHERE id = $1 AND (lease_owner <> $2 OR lease_until <= $4)`, "TestLease.*"},
+	{"pipeline/store/lease.go", "SET lease_until = $3 WHERE id = $1 AND lease_owner = $2`", "SET lease_until = $3 WHERE id = $1 AND $2 <> ''`", "TestLease.*"},
+	{"pipeline/store/lock.go", `ok && st.Nlink > 1 {`, `ok && st.Nlink > 99 {`, "TestOwn.*|TestFileIsTakenAway|TestOpenRefuses"},
+	{"pipeline/store/lock.go", `err = d.lockFile()`, `err = nil`, "TestOwn.*|TestFileIsTakenAway|TestOpenRefuses"},
+	{"pipeline/store/lock.go", `err != nil || !os.SameFile(info, d.opened)`, `err != nil || info == nil`, "TestOwn.*|TestFileIsTakenAway|TestOpenRefuses"},
+
+	// S21, S24: what texts do.
+	{"github/render/sanitize.go", "s = Visible(s)\n", "", "TestProse"},
+	{"github/render/sanitize.go", `s = htmlComment.ReplaceAllString(s, "")`, ``, "TestProse"},
+	{"github/render/sanitize.go", `s = image.ReplaceAllString(s, "[image: $1]")`, ``, "TestProse"},
+	{"github/render/sanitize.go", `s = closing.ReplaceAllString(s, "${1}"+zwsp+"${2}${3}")`, ``, "TestProse"},
+	{"github/render/sanitize.go", `if allowed(u, host) {`, `if true {`, "TestProse"},
+	{"github/render/sanitize.go", `s = skipsCI.ReplaceAllString(s, "["+zwsp+"${1}")`, ``, "TestProse"},
+	{"github/render/sanitize.go", `s = skipTrailer.ReplaceAllString(s, "${1}${3}"+zwsp+"${2}${4}")`, ``, "TestProse"},
+	{"github/render/sanitize.go", `s = taskBox.ReplaceAllString(s, "${1}["+zwsp+"${2}]")`, ``, "TestProse"},
+	{"github/render/sanitize.go", `s = www.ReplaceAllString(s, "${1}"+zwsp+".")`, ``, "TestProse"},
+	{"github/render/sanitize.go", `s = reference.ReplaceAllString(s, "${1}"+zwsp+"${2}")`, ``, "TestProse"},
+	{"github/render/sanitize.go", `return breakers.Replace(s)`, `return s`, "TestProse"},
+	{"github/render/sanitize.go", `err == nil && u.User == nil && strings`, `err == nil && strings`, "TestProse"},
+	{"pipeline/text/commit.go", `message = b.find.ReplaceAllString(message, b.with)`, `_ = b`, "TestCommitMessage.*"},
+	{"pipeline/text/commit.go", `message = visible(message)`, ``, "TestCommitMessage.*"},
+
+	// S25, S29: secrets.
+	{"pipeline/secrets/secrets.go", `b.WriteString(Mask)`, `b.WriteString(content[m.start:m.end])`, "TestText.*|TestDisguised|TestSeeded"},
+	{"pipeline/secrets/secrets.go", `if shown, at := asRead(content); shown != content {`, `if shown, at := asRead(content); false && shown != content {`, "TestText.*|TestDisguised|TestSeeded"},
+	{"pipeline/secrets/disguise.go", `return append(append(found, backwards(block)...), inPieces(block)...)`, `return append(found, inPieces(block)...)`, "TestText.*|TestDisguised|TestSeeded"},
+	{"pipeline/secrets/disguise.go", `return append(append(found, backwards(block)...), inPieces(block)...)`, `return append(found, backwards(block)...)`, "TestText.*|TestDisguised|TestSeeded"},
+	{"pipeline/secrets/disguise.go", `len(in) > 0 {`, `false && len(in) > 0 {`, "TestText.*|TestDisguised|TestSeeded"},
+	{"pipeline/secrets/disguise.go", `case bytes.HasPrefix(content, []byte{0x1f, 0x8b}):`, `case false:`, "TestText.*|TestDisguised|TestSeeded"},
+	{"github/outgoing.go", `if finder == nil || t.searched {`, `if true {`, "TestNothingIsPosted.*"},
+	{"github/outgoing.go", `if len(o.barred) > 0 {`, `if false {`, "TestNothingIsPosted.*"},
+	{"github/outgoing.go", `o.pass(req.URL.Path, "the address of "+o.what)`, ``, "TestNothingIsPosted.*"},
+	{"cmd/forge/settings/secret.go", `return "[secret]"`, `return s.value`, "TestSecret"},
+	{"cmd/forge/settings/server.go", `case info.Mode().Perm()&0o007 != 0:`, `case false:`, "TestServerErrors"},
+	{"cmd/forge/main.go", `if err := sandbox.Private(); err != nil {`, `if err := error(nil); err != nil {`, "TestCommandsArePrivate"},
+
+	// S11 to S18: git and files.
+	{"pipeline/sandbox/push.go", `"--force-with-lease=" + ref + ":" + old, address, sha + ":" + ref}`, `"--force", address, sha + ":" + ref}`, "TestPush.*"},
+	{"pipeline/sandbox/push.go", `if !strings.HasPrefix(branch, g.prefix) || branch == g.prefix {`, `if false {`, "TestPush|TestDelete"},
+	{"pipeline/sandbox/push.go", `if err := g.checkForward(ctx, repo, branch, sha, old); err != nil {`, `if err := error(nil); err != nil {`, "TestPush"},
+	{"pipeline/sandbox/push.go", `if err := g.checkPush(ctx, g.git(repo), o); err != nil {`, `if err := error(nil); err != nil {`, "TestPush.*"},
+	{"pipeline/sandbox/push.go", "if err := fence.Check(ctx); err != nil {\n\t\treturn err\n\t}\n\tpush := call\n\tpush.args = []string{\"push\", \"--porcelain\", \"--no-verify\", \"--no-follow",
+		"if err := error(nil); err != nil {\n\t\treturn err\n\t}\n\tpush := call\n\tpush.args = []string{\"push\", \"--porcelain\", \"--no-verify\", \"--no-follow", "TestPushOfWhatIsLost"},
+	{"pipeline/sandbox/commit.go", `if err := checkPath(c.Path); err != nil {`, `if err := error(nil); err != nil {`, "TestCommitRefuses"},
+	{"pipeline/sandbox/commit.go", `if err := checkProtected(c.Path, o.Protected, o.Allow); err != nil {`, `if err := error(nil); err != nil {`, "TestCommitRefuses"},
+	{"pipeline/sandbox/commit.go", `if found && !gone {`, `if found && !gone && false {`, "TestCommitRefuses"},
+	{"pipeline/sandbox/commit.go", `if err := g.checkCommit(ctx, git, o); err != nil {`, `if err := error(nil); err != nil {`, "TestCommitWithholds"},
+	{"pipeline/sandbox/protected.go", `len(part) > 255 || isDotGit(part) {`, `len(part) > 255 {`, "TestCommitRefuses"},
+	{"pipeline/sandbox/worker.go", "if err := checkProtected(name, w.Protected, w.Allow); err != nil {\n\t\treturn err\n\t}\n\treturn w.tree.write",
+		"return w.tree.write", "TestEditsRefuseProtected"},
+	{"pipeline/sandbox/tree.go", `case info.Sys().(*syscall.Stat_t).Nlink > 1:`, `case false:`, "TestFilesRefuse"},
+	{"pipeline/sandbox/tree.go", "case !info.Mode().IsRegular():\n\t\treturn fmt.Errorf(\"%s is not a plain", "case false:\n\t\treturn fmt.Errorf(\"%s is not a plain", "TestFilesRefuse"},
+	{"pipeline/sandbox/git.go", `return strings.NewReplacer(c.token, "[redacted]", `, `return strings.NewReplacer(`, "TestToken|TestRedact.*"},
+	{"pipeline/sandbox/git.go", `"core.hooksPath=/dev/null", `, ``, "TestDetonators"},
+	{"pipeline/sandbox/git.go", `"core.fsmonitor=false", `, ``, "TestDetonators"},
+	{"pipeline/sandbox/git.go", `"transfer.fsckObjects=true", "fetch.fsckObjects=true", `, ``, "TestHostileTrees"},
+
+	// The pages.
+	{"cmd/forge/dashboard/access/guard.go", `if g.cross.Check(r) != nil {`, `if false {`, ""},
+	{"cmd/forge/dashboard/access/guard.go", `!strings.EqualFold(origin, own) {`, `origin == own+"x" {`, ""},
+	{"cmd/forge/dashboard/access/local.go", `ip != nil && ip.IsLoopback()`, `ip != nil`, ""},
+	{"cmd/forge/dashboard/access/local.go", `if len(r.Header.Values(h)) > 0 {`, `if len(h) > 99 {`, ""},
+	{"cmd/forge/dashboard/access/local.go", `case !localName(r.Host):`, `case false:`, ""},
+	{"cmd/forge/dashboard/access/signin.go", `case user.Bot:`, `case false:`, ""},
+	{"cmd/forge/dashboard/access/access.go", `if why := a.guard.crossSite(r); why != "" {`, `if why := ""; why != "" {`, ""},
+	{"cmd/forge/dashboard/access/access.go", `if why := whyNotHere(r); why != "" {`, `if why := ""; why != "" {`, ""},
+
+	// S30: all work stops.
+	{"pipeline/work/advance.go", "} else if paused {\n", "} else if paused && false {\n", "TestPauseBetweenPhases"},
+}
