@@ -33,8 +33,12 @@ func (r *Run) stood(is *Issue, iteration int) IssueState {
 		case is.Phase == PhaseTest:
 			state = IssueFixed
 		case it.Review.Ruled:
-			if x := it.Review.ruling(is.Fingerprint()); x.gone(seen, it.Review.Head) {
+			x := it.Review.ruling(is.Fingerprint())
+			switch {
+			case x.gone(seen, it.Review.Head):
 				state = map[bool]IssueState{true: IssueFixed, false: IssueWithdrawn}[x.Verdict == VerdictFixed]
+			case x == nil && is.State == IssueFixed && it.Impl != nil && is.FixedIn == it.Impl.Head:
+				state = IssueFixed // ruled so before the iteration took the base branch in and was reviewed again
 			}
 		case is.Finding.File == "" || slices.Contains(it.Review.Reviewed, is.Finding.File):
 			state = IssueFixed

@@ -407,3 +407,16 @@ func TestReportOfWhatPeopleSentBack(t *testing.T) {
 		t.Error(report)
 	}
 }
+
+// What was ruled fixed stays so in the report when the iteration takes the base branch in and
+// is reviewed once more.
+func TestReportAfterASecondReview(t *testing.T) {
+	wish := &Finding{Fingerprint: "w", Severity: SeverityError, Category: CategoryHuman, Message: "say why"}
+	r := &Run{State: StateVerified, Head: "h3", Loop: Loop{
+		Findings: []Issue{{Finding: wish, Phase: PhaseReview, First: 1, Last: 1, Seen: "h1", State: IssueFixed, FixedIn: "h2"}},
+		Iterations: []Iteration{{Number: 1, Result: ResultFailed, Review: &Review{Ruled: true, Head: "h1"}},
+			{Number: 2, Result: ResultPassed, Impl: &Implementation{Parent: "h1", Head: "h2"}, Review: &Review{Ruled: true, Head: "h3"}, Tests: &TestReport{Head: "h3"}}}}}
+	if report := r.Report(2); strings.Contains(report, "(human, still there)") || !strings.Contains(report, "1 fixed, 0 still there") {
+		t.Error(report)
+	}
+}
