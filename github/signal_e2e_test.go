@@ -331,9 +331,10 @@ func TestSignalDismissed(t *testing.T) {
 		}},
 		{"in words", func(c *trial) {
 			c.must(c.as("carol").Reply("octo/repo", c.comment("bbbb"), "Hm, let me see."))
-			c.expect("thinking", c.news())
+			c.expect("thinking", c.news(), "answered bbbb by carol 0.8: Hm, let me see.")
 			c.must(c.as("carol").Reply("octo/repo", c.comment("bbbb"), "Won't fix: the caller has no context."))
-			c.expect("refusing", c.news(), "dismissed bbbb by carol 0.8: Won't fix: the caller has no context.")
+			c.expect("refusing", c.news(), "answered OFF bbbb by carol 0.8: Hm, let me see.",
+				"dismissed bbbb by carol 0.8: Won't fix: the caller has no context.")
 			c.must(c.as("boss").Reply("octo/repo", c.comment("bbbb"), "This is not by design."))
 			c.expect("somebody else's consent", c.news())
 			c.again()
@@ -353,9 +354,9 @@ func TestSignalDismissed(t *testing.T) {
 				}
 			}
 			c.must(c.as("boss").EditComment("octo/repo", reply, "Never mind."))
-			c.expect("an edit that takes it back", c.news(), "dismissed OFF aaaa by boss 1: n comes from a constant")
+			c.expect("an edit that takes it back", c.news(), "answered aaaa by boss 1: Never mind.", "dismissed OFF aaaa by boss 1: n comes from a constant")
 			c.must(c.as("boss").EditComment("octo/repo", reply, "By design."))
-			c.expect("an edit that says it", c.news(), "dismissed aaaa by boss 1: By design.")
+			c.expect("an edit that says it", c.news(), "answered OFF aaaa by boss 1: Never mind.", "dismissed aaaa by boss 1: By design.")
 			c.must(c.as("boss").DeleteComment("octo/repo", reply))
 			c.expect("deleting the words", c.news(), "dismissed OFF aaaa by boss 1: By design.")
 			c.again()
