@@ -428,6 +428,9 @@ func tested(t *pipeline.TestReport) string {
 	for _, f := range t.Failures {
 		words += fmt.Sprintf("; %s: %s", f.Test, text.Clip(text.FirstLine(f.Error), 100))
 	}
+	if len(t.Flaky) > 0 {
+		words += "; failed, then passed when run again: " + text.Clip(strings.Join(t.Flaky, ", "), 200)
+	}
 	if n := len(t.Pending); n > 0 {
 		words += fmt.Sprintf("; %d wait for other modules", n)
 	}

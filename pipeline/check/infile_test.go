@@ -8,9 +8,15 @@ import (
 
 // Covers T8: tests that stand in files of the product are run as they stood, and what the
 // change edits of them is named.
-func TestInside(t *testing.T) {
+func TestInsideProduct(t *testing.T) { judgeAll(t, "inside") }
+
+// Covers T8: a test that the change makes fail does not pass by a second try.
+func TestUnsteady(t *testing.T) { judgeAll(t, "unsteady") }
+
+// judgeAll judges all cases of a directory.
+func judgeAll(t *testing.T, dir string) {
 	needAll(t)
-	c := readCorpus(t, "inside")
+	c := readCorpus(t, dir)
 	for _, k := range c.cases {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()

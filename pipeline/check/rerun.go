@@ -155,66 +155,83 @@ func (s *suite) narrowed(batch []*testcase) []string {
 }
 
 const (
-	maxFresh   = 3                // runs in fresh checkouts by which a flaky test is judged
-	baseRounds = 4                // times as many are needed of the base to say that a test never fails there
-	quickEnds  = 20 * time.Second // a command that takes longer is run once
+	maxFresh    = 3 // runs by which what differs is told from what is flaky
+	freshRounds = 8 // runs in fresh checkouts by which a test is judged that failed and then passed
+	slowRounds  = 3 // of a command that takes longer than quickEnds
+	baseRounds  = 2 // times as many are needed of the base to say that a test never fails there
+	quickEnds   = 20 * time.Second
 )
 
-// newlyFlaky judges the tests that passed at the base and are flaky on the new code:
-// what ran before may have left something behind by which they pass when run again.
-// One that fails in a fresh checkout again, and never in as many of the base, is
-// flaky since this change, and fails.
+// newlyFlaky judges the tests that are flaky on the new code and were not seen so at the
+// base: what ran before may have left something behind by which they pass when run again,
+// or the code goes by chance. One that fails in a fresh checkout again fails, unless it
+// fails so at the base, too; one that is new with the change has no such excuse.
 func (v *verdict) newlyFlaky(ctx context.Context) error {
 	b := v.o.Baseline
 	if b == nil || v.o.Base == "" {
 		return nil
 	}
-	var list []*testcase
-	once, rounds := map[string]bool{}, maxFresh
+	list, once, rounds := v.unsteady()
+	if len(list) == 0 {
+		return nil
+	}
+	now, err := v.failsFresh(ctx, treeRun{sha: v.o.Head, once: once}, list, rounds)
+	if err != nil {
+		return err
+	}
+	old := slices.DeleteFunc(slices.Clone(list), func(t *testcase) bool { return !now[t.name] || !slices.Contains(b.Names, t.name) })
+	before := map[string]bool{}
+	if len(old) > 0 {
+		if before, err = v.failsFresh(ctx, treeRun{sha: v.o.Base, once: once}, old, baseRounds*rounds); err != nil {
+			return err
+		}
+	}
+	for _, t := range list {
+		if !now[t.name] || before[t.name] && slices.Contains(b.Names, t.name) {
+			continue
+		}
+		t.status = failed
+		t.err += "\nFlaky since this change: it passed when it was run again in the same work tree, and failed again in a fresh checkout."
+		if slices.Contains(b.Names, t.name) {
+			t.err += " In fresh checkouts of the base it does not fail."
+		}
+	}
+	return nil
+}
+
+// unsteady lists the tests that are flaky at the head and were not seen so at the base,
+// the commands that run them, and how often these are to be run.
+func (v *verdict) unsteady() (list []*testcase, once map[string]bool, rounds int) {
+	once, rounds = map[string]bool{}, freshRounds
 	for _, s := range v.head.suites {
 		for i := range s.result.cases {
 			t := &s.result.cases[i]
-			if t.status != flaky || slices.Contains(b.Flaky, t.name) || !slices.Contains(b.Names, t.name) {
+			if t.status != flaky || slices.Contains(v.o.Baseline.Flaky, t.name) {
 				continue
 			}
 			list, once[s.done.Command] = append(list, t), true
 			if s.done.Millis > quickEnds.Milliseconds() {
-				rounds = 1
+				rounds = slowRounds
 			}
 		}
 	}
-	if len(list) == 0 {
-		return nil
-	}
-	fails := func(sha string, rounds int) (map[string]bool, error) {
-		out := map[string]bool{}
-		for range rounds {
-			c, err := v.run(ctx, treeRun{sha: sha, once: once})
-			if _, mine := environment(err); err != nil && !mine {
-				return nil, err
-			}
-			for name, o := range outcomes(c.cases()) {
-				out[name] = out[name] || o.status == failed
-			}
-			if !slices.ContainsFunc(list, func(t *testcase) bool { return !out[t.name] }) {
-				break
-			}
+	return list, once, rounds
+}
+
+// failsFresh tells which of some tests fail in one of several fresh checkouts.
+func (v *verdict) failsFresh(ctx context.Context, r treeRun, list []*testcase, rounds int) (map[string]bool, error) {
+	out := map[string]bool{}
+	for range rounds {
+		c, err := v.run(ctx, r)
+		if _, mine := environment(err); err != nil && !mine {
+			return nil, err
 		}
-		return out, nil
-	}
-	now, err := fails(v.o.Head, rounds)
-	if err != nil || !slices.ContainsFunc(list, func(t *testcase) bool { return now[t.name] }) {
-		return err
-	}
-	before, err := fails(v.o.Base, baseRounds*rounds)
-	if err != nil {
-		return err
-	}
-	for _, t := range list {
-		if now[t.name] && !before[t.name] {
-			t.status = failed
-			t.err += "\nFlaky since this change: it passed when it was run again in the same work tree, and failed again in a fresh checkout. In fresh checkouts of the base it does not fail."
+		for name, o := range outcomes(c.cases()) {
+			out[name] = out[name] || o.status == failed
+		}
+		if !slices.ContainsFunc(list, func(t *testcase) bool { return !out[t.name] }) {
+			break
 		}
 	}
-	return nil
+	return out, nil
 }
