@@ -14,6 +14,7 @@ import (
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/look"
 	"forge/pipeline/point"
+	"forge/pipeline/testedit"
 	"forge/pipeline/testname"
 	"forge/pipeline/text"
 )
@@ -32,7 +33,7 @@ type question struct {
 
 // points finds them in the job's change.
 func (p *phase) points(ctx context.Context, c change.Change, now func(string) (string, bool)) []*question {
-	files := productFiles(c)
+	files := productFiles(c, now)
 	if len(files) == 0 || ctx.Err() != nil {
 		return nil
 	}
@@ -88,8 +89,22 @@ func (p *phase) goFiles(c change.Change, now func(string) (string, bool)) (base,
 	return base, head
 }
 
+// testLines are the lines of a file of the product that are compiled for tests alone.
+func testLines(f *change.File, now func(string) (string, bool)) map[int]bool {
+	content, _ := now(f.Path)
+	spans, _ := testedit.Inside(f.Path, []byte(content))
+	out := map[int]bool{}
+	for _, s := range spans {
+		first := 1 + strings.Count(content[:s.From], "\n")
+		for n := first; n <= first+strings.Count(content[s.From:s.To], "\n"); n++ {
+			out[n] = true
+		}
+	}
+	return out
+}
+
 // productFiles are the files of a change that are no tests. What only moves is nothing new.
-func productFiles(c change.Change) []look.File {
+func productFiles(c change.Change, now func(string) (string, bool)) []look.File {
 	moved := map[string]int{}
 	var out []look.File
 	for _, f := range c.Files {
@@ -108,7 +123,11 @@ func productFiles(c change.Change) []look.File {
 		file := look.File{Name: f.Path, New: f.From == ""}
 		added, gone := f.Lines()
 		file.Gone = gone
+		tests := testLines(f, now)
 		for _, l := range added {
+			if tests[l.Number] {
+				continue
+			}
 			if key := strings.TrimSpace(l.Text); moved[key] > 0 {
 				moved[key]--
 				continue

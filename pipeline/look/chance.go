@@ -15,6 +15,7 @@ var (
 		`|\b(?:random|randint|randrange|randbelow|randbits|getrandbits|uuid4)\(`,
 		`\b(?:urandom|token_bytes|randbytes)\(`)
 	jsChance = newChance(`\bMath\.random\(|\brandomInt\(|\b_\.random\(`, `\b(?:randomBytes|getRandomValues|randomFillSync)\(`)
+	rsChance = newChance(`\b(?:random|random_bool|random_range|gen_bool|gen_range|random_ratio|gen_ratio)\b(?:::<[^>]*>)?\(`, `\b(?:getrandom|fill_bytes)\(`)
 	goChance = newChance(`\b\w*rand\.(?:Int\w*|Uint\w*|Float\w+|N|NormFloat64|ExpFloat64|New)\(`, `\b\w*rand\.Read\(`)
 )
 

@@ -70,8 +70,23 @@ var golang = &language{
 	constants: lazyregexp.New("^(?:(?:const|var)\\s+|\\s*)([A-Za-z_]\\w*)(?:\\s+[\\w.\\[\\]*]+)?\\s+=\\s*(?:[-+]?\\d|[\"`']|map\\[|\\[\\]|true\\b|false\\b)"),
 }
 
+var rust = &language{
+	remark: "//",
+	chance: rsChance,
+	kinds: map[point.Kind]*lazyregexp.Regexp{
+		point.Place: lazyregexp.New(`\bcfg(?:!|_attr)?\(|\benv::(?:vars?(?:_os)?|args(?:_os)?|current_exe|current_dir|temp_dir|home_dir)\b|\boption_env!\(|\bprocess::(?:id|parent_id)\(|\bthread::current\(\)|\bBacktrace\b|\bLocation::caller\(` +
+			`|\b(?:Instant|SystemTime|Utc|Local)::now\(|\bstatic\s+(?:mut\s+)?\w+\s*:\s*(?:\w+::)*Atomic\w+|\bis_terminal\(|\bfs::(?:metadata|read_dir|exists)\(|\.(?:try_)?exists\(\)|\bcargo:{1,2}rustc-(?:cfg|env)\b`),
+		point.Hidden:  lazyregexp.New(`\btransmute\b|\basm!\(|#\[(?:unsafe\()?(?:no_mangle|export_name|link_section|ctor)\b|\bno_implicit_prelude\b`),
+		point.Compare: lazyregexp.New(`\bimpl\b.*\b(?:PartialEq|PartialOrd|Ord|Hash|Deref)\b.*\bfor\b`),
+	},
+	constants: lazyregexp.New(`^(?:pub(?:\([^)]*\))?\s+)?(?:const|static)\s+(\w+)\s*:[^=]+=\s*(?:[-+]?\d|["'\[&]|true\b|false\b)`),
+	unless: map[point.Kind]*lazyregexp.Regexp{ // what the code is built for, or for tests alone
+		point.Place: lazyregexp.New(`\bcfg!?\((?:all|any|not|target_\w+|unix|windows|feature|test|"[^"]*"|[\s(),=])*\)\]?\s*(?:[{&|!)].*)?$|\bcfg_attr\([^,]*,\s*(?:derive|allow|deny|warn|no_std|doc|serde|inline|must_use|non_exhaustive)\b`),
+	},
+}
+
 var languages = map[string]*language{
-	".py": python, ".pyw": python, ".go": golang,
+	".rs": rust, ".py": python, ".pyw": python, ".go": golang,
 	".js": javascript, ".mjs": javascript, ".cjs": javascript, ".jsx": javascript, ".ts": javascript, ".mts": javascript, ".cts": javascript, ".tsx": javascript,
 	".rb": ruby, ".php": php, ".java": java, ".kt": java, ".sh": shell, ".bash": shell,
 }
@@ -88,7 +103,7 @@ func (l *language) constant(f *File, line string) string {
 	if m == nil || len(m[1]) < 3 {
 		return ""
 	}
-	was := regexp.MustCompile(`^\s*(?:export\s+)?(?:(?:const|let|var)\s+)?` + regexp.QuoteMeta(m[1]) + `\b[^=]*=[^=]`)
+	was := regexp.MustCompile(`^\s*(?:export\s+)?(?:pub(?:\([^)]*\))?\s+)?(?:(?:const|let|var|static)\s+)?` + regexp.QuoteMeta(m[1]) + `\b[^=]*=[^=]`)
 	for _, gone := range f.Gone {
 		if was.MatchString(gone) && strings.TrimSpace(gone) != strings.TrimSpace(line) {
 			return m[1]
