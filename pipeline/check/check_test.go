@@ -249,7 +249,7 @@ func TestNothingToRun(t *testing.T) {
 // Covers R6: what is missing around the tests is a fault, not a failure.
 func TestFaults(t *testing.T) {
 	for _, c := range []struct{ name, command, want string }{
-		{"missing tool", "no-such-tool --flag", "`no-such-tool --flag` could not run: needs `no-such-tool` on the server: it was not found in the sandbox. Install what is missing"},
+		{"missing tool", "no-such-tool --flag", "`no-such-tool --flag` could not run: needs `no-such-tool` on the server: it was not found in the sandbox. Install what is missing on the server, under /usr/local or /usr (the sandbox sees no home directories"},
 		{"missing tool in make", "make test", "needs `no-such-tool` on the server"},
 		{"Go module", "echo 'go: x@v1: module lookup disabled by GOPROXY=off'; exit 1", "vendor it (go mod vendor)"},
 		{"Go version", "echo 'go: go.mod requires go >= 1.99 (running go 1.26; GOTOOLCHAIN=local)'; exit 1", "install it on the server"},
