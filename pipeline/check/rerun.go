@@ -227,7 +227,7 @@ func (v *verdict) failsFresh(ctx context.Context, r treeRun, list []*testcase, r
 			return nil, err
 		}
 		for name, o := range outcomes(c.cases()) {
-			out[name] = out[name] || o.status == failed
+			out[name] = out[name] || o.status == failed || o.status == flaky // run again without measuring
 		}
 		if !slices.ContainsFunc(list, func(t *testcase) bool { return !out[t.name] }) {
 			break
