@@ -35,12 +35,12 @@ func loopCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "loop", Short: "Compare the loop's guards with fixed limits, on simulated runs", Args: shell.NoArgs,
 		Long: "Plays simulated runs through the loop as it is: a model of agents that mend, break and\n" +
-			"misread things, of a reviewer with false and missed findings, some of which it never sees, of\n" +
-			"flaky tests. Then compares\n" +
-			"where the guards stopped with where loops stop that know nothing but a limit on iterations.\n" +
-			"Wasted are the iterations after the last one that left fewer defects than ever before; idle\n" +
-			"are those after the last that left fewer than the one before. Profiles are configurations of\n" +
-			"the loop: the defaults, and a patient one. It takes about two minutes on two cores.",
+			"misread things, of a reviewer with false and missed findings, some of which it never sees,\n" +
+			"of flaky tests. Then compares where the guards stopped with where loops stop that know\n" +
+			"nothing but a limit on iterations. Wasted are the iterations after the last one that left\n" +
+			"fewer defects than ever before; idle are those after the last that left fewer than the one\n" +
+			"before. Profiles are configurations of the loop: the defaults, and a patient one. It takes\n" +
+			"about two minutes on two cores.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Runs < 1 || o.Sweep < 0 {
 				return shell.Usage("--runs takes a number from 1, --sweep one from 0, got %d and %d", o.Runs, o.Sweep)
