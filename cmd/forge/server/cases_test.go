@@ -293,7 +293,7 @@ func TestStackedBase(t *testing.T) {
 	_, err := ts.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: "stack", Message: "Below", Files: map[string]*string{"B.md": ptr("x\n")}})
 	ts.must(err)
 	ts.must(ts.gh.As("acme").Retarget(greetRepo, run.Published.Pull.Number, "stack"))
-	ts.outcome("pull_request", "has ended")
+	ts.outcome("pull_request", "the verdict is about main, not about stack")
 	if after := ts.untilState(pipeline.StateVerified); after.Head != run.Head || after.Repo.DefaultBranch != "main" {
 		t.Errorf("the run went on to %s for %s", after.Head, after.Repo.DefaultBranch)
 	}
