@@ -302,11 +302,11 @@ func waited(at, since time.Time) int64 {
 
 // reason is one way in which a finding is dismissed.
 type reason struct {
-	by     pipeline.Actor
-	at     time.Time
-	text   string
-	weight float64
-	order  bool // a command: it says what is to be, whatever the code is
+	by      pipeline.Actor
+	at      time.Time
+	text    string
+	weight  float64
+	command bool // it says what is to be, whatever the code is
 }
 
 // dismissed records whether the finding is dismissed, by whom and why. There may be
@@ -337,7 +337,7 @@ func (g *collector) dismissed(ctx context.Context, t *Thread, s pipeline.Signal,
 		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(min(1, len(b.text)), min(1, len(a.text))), a.at.Compare(b.at))
 	})
 	s.Actor, s.At, s.Text, s.Weight, s.Waited = best.by, best.at, kept(best.text), best.weight, waited(best.at, c.Created)
-	s.Unsure = !best.order && (v.people || v.kind == pipeline.SignalApplied)
+	s.Unsure = !best.command && (v.people || v.kind == pipeline.SignalApplied)
 	g.fact(s)
 	return true, nil
 }
@@ -358,8 +358,8 @@ func (g *collector) refusals(t *Thread) []reason {
 			if last[c.Author.ID] == nil {
 				order = append(order, c.Author.ID)
 			}
-			_, order := delivery.ParseCommand(c.Body, g.slug)
-			last[c.Author.ID] = &reason{by: c.Author, at: c.Updated, text: text, order: order}
+			_, command := delivery.ParseCommand(c.Body, g.slug)
+			last[c.Author.ID] = &reason{by: c.Author, at: c.Updated, text: text, command: command}
 		case Agree:
 			delete(last, c.Author.ID)
 		}

@@ -252,7 +252,7 @@ func TestCommentClosesNoWish(t *testing.T) {
 // Covers T8: a wish that was fulfilled is open again when nothing is left of what fulfilled
 // it, wherever that was, and stays closed while something is.
 func TestWishIsUndone(t *testing.T) {
-	const code, mended = "return a + b", "return checked(a + b)"
+	const code, checked = "return a + b", "return checked(a + b)"
 	added := func(file, line string) string {
 		return "diff --git a/" + file + " b/" + file + "\nnew file mode 100644\n--- /dev/null\n+++ b/" + file + "\n@@ -0,0 +1 @@\n+" + line + "\n"
 	}
@@ -275,7 +275,7 @@ func TestWishIsUndone(t *testing.T) {
 		{"what it took is gone, other work is new", wish, added("b.py", "x = 1"), removed("NOTES.md", "why") + added("b.py", "x = 1"), true},
 		{"what it took stands, other work is new", wish, added("NOTES.md", "why") + added("b.py", "x = 1"), added("b.py", "x = 1"), false},
 		{"other work is gone again", wish, added("NOTES.md", "why"), removed("b.py", "x = 1"), false},
-		{"its line is back, a test of it stands", placed, added("test_a.py", "check()"), changed("a.py", mended, code), true},
+		{"its line is back, a test of it stands", placed, added("test_a.py", "check()"), changed("a.py", checked, code), true},
 		{"its line never changed, its file did and is as it was", placed, added("NOTES.md", "why"),
 			"diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1,2 +1 @@\n-x = 1\n " + code + "\n", false},
 	} {

@@ -55,8 +55,8 @@ func readGo(text string) []Token {
 	}
 }
 
-// trimmed leaves out the ends of statements behind which their block ends, too, but for what
-// does nothing.
+// trimmed leaves out the ends of statements that are followed by the end of their block, or by
+// what does nothing and then that.
 func trimmed(list []Token) (out []Token) {
 	for i, t := range list {
 		if n := beside(list, i, 1); t.Kind != Code || t.Text != ";" || n < 0 || list[n].Text != "}" {

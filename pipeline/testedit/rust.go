@@ -16,6 +16,8 @@ type rustToken struct {
 
 const rustDoc = "///"
 
+func (t rustToken) word() string { return t.text }
+
 var (
 	rustRaw      = regexp.MustCompile(`^(?:b|c|br|cr|r)?(#*)"`)
 	rustChar     = regexp.MustCompile(`^b?'(?:\\(?:u\{[0-9a-fA-F_]*\}|x..|.)|[^\\'\n])'`)
@@ -121,14 +123,14 @@ func rustItems(toks []rustToken, in string) (out []rustItem, ok bool) {
 			if inner {
 				open++
 			}
-			end := rustClose(toks, open)
+			end := closes(toks, open)
 			if end == 0 {
 				return nil, false
 			}
 			if inner {
 				start = end // of what is around it
 			} else {
-				attrs = append(attrs, rustJoin(toks[open+1:end-1]))
+				attrs = append(attrs, joined(toks[open+1:end-1]))
 			}
 			i = end
 		}
@@ -202,7 +204,7 @@ func rustItemAt(toks []rustToken, at int) (item rustItem, end int) {
 	k := at
 	for k < len(toks) && (rustKeep.MatchString(toks[k].text) || strings.HasPrefix(toks[k].text, `"`)) {
 		if k++; k < len(toks) && toks[k].text == "(" && toks[k-1].text == "pub" {
-			k = max(rustClose(toks, k), k+1)
+			k = max(closes(toks, k), k+1)
 		}
 	}
 	if k >= len(toks) {
@@ -218,7 +220,7 @@ func rustItemAt(toks []rustToken, at int) (item rustItem, end int) {
 			item.describe(kind, toks, k, min(head, i))
 			return item, i + 1
 		case t == "{" && !plain:
-			end := rustClose(toks, i)
+			end := closes(toks, i)
 			if end == 0 {
 				return item, 0
 			}
@@ -228,7 +230,7 @@ func rustItemAt(toks []rustToken, at int) (item rustItem, end int) {
 			}
 			return item, end
 		case t == "(" || t == "[" || t == "{":
-			end := rustClose(toks, i)
+			end := closes(toks, i)
 			if end == 0 {
 				return item, 0
 			}
@@ -245,7 +247,7 @@ func rustItemAt(toks []rustToken, at int) (item rustItem, end int) {
 
 // describe names an item by what stands before its block or its value.
 func (item *rustItem) describe(kind string, toks []rustToken, from, to int) {
-	item.key = rustJoin(toks[from:to])
+	item.key = joined(toks[from:to])
 	switch {
 	case kind == "macro_rules" && from+2 < len(toks):
 		item.name = toks[from+2].text
@@ -261,38 +263,6 @@ func (item *rustItem) describe(kind string, toks []rustToken, from, to int) {
 		}
 	}
 	item.key = kind + " " + item.name
-}
-
-// rustClose returns where what a bracket opens has ended; 0 where it does not.
-func rustClose(toks []rustToken, at int) int {
-	depth := 0
-	for i := at; i < len(toks); i++ {
-		switch toks[i].text {
-		case "(", "[", "{":
-			depth++
-		case ")", "]", "}":
-			if depth--; depth == 0 {
-				return i + 1
-			}
-		}
-	}
-	return 0
-}
-
-func rustJoin(toks []rustToken) string {
-	var b strings.Builder
-	last := ""
-	for _, t := range toks {
-		if t.text == rustDoc {
-			continue
-		}
-		if last != "" && wordy(last[len(last)-1]) && wordy(t.text[0]) {
-			b.WriteByte(' ')
-		}
-		b.WriteString(t.text)
-		last = t.text
-	}
-	return b.String()
 }
 
 // rustWhole tells files of Rust that are tests as a whole.
@@ -319,13 +289,13 @@ func addRust(out parts, toks []rustToken, prefix string, all bool) bool {
 			ok = addRust(out, it.body, prefix, false) && ok
 		case !all && !it.only:
 		case it.test:
-			out.add(name, rustJoin(it.toks), test, it.name)
+			out.add(name, joined(it.toks), test, it.name)
 		case strings.HasPrefix(it.key, "use"):
-			out.load(rustJoin(it.toks), it.key, regexp.MustCompile(`\w+`).FindAllString(it.key, -1)...)
+			out.load(joined(it.toks), it.key, regexp.MustCompile(`\w+`).FindAllString(it.key, -1)...)
 		case it.close > 0:
-			out.add(name, rustJoin(it.toks), hook, it.name)
+			out.add(name, joined(it.toks), hook, it.name)
 		default:
-			out.add(name, rustJoin(it.toks), plain, it.name)
+			out.add(name, joined(it.toks), plain, it.name)
 		}
 	}
 	return ok
@@ -335,11 +305,11 @@ func addRust(out parts, toks []rustToken, prefix string, all bool) bool {
 func wholeRust(source string) bool {
 	toks := rustTokens(source)
 	for i := 0; i+2 < len(toks) && toks[i].text == "#" && toks[i+1].text == "!"; {
-		end := rustClose(toks, i+2)
+		end := closes(toks, i+2)
 		if end == 0 {
 			return false
 		}
-		if onlyTests(rustJoin(toks[i+3 : end-1])) {
+		if onlyTests(joined(toks[i+3 : end-1])) {
 			return true
 		}
 		i = end
@@ -403,14 +373,14 @@ func Graft(name string, before, now []byte) (grafted []byte, same, ok bool) {
 		return nil, false, false
 	}
 	if wholeRust(string(before)) {
-		return before, rustJoin(rustTokens(string(before))) == rustJoin(rustTokens(string(now))), true
+		return before, joined(rustTokens(string(before))) == joined(rustTokens(string(now))), true
 	}
 	was, _, ok := insideRust(rustTokens(string(before)), "")
 	is, blocks, fine := insideRust(rustTokens(string(now)), "")
 	if !ok || !fine {
 		return nil, false, false
 	}
-	if same = slices.EqualFunc(was, is, func(a, b rustItem) bool { return a.in == b.in && rustJoin(a.toks) == rustJoin(b.toks) }); same {
+	if same = slices.EqualFunc(was, is, func(a, b rustItem) bool { return a.in == b.in && joined(a.toks) == joined(b.toks) }); same {
 		return now, true, true
 	}
 	placed := make([]bool, len(was))

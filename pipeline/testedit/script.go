@@ -31,7 +31,7 @@ func readScript(source string) (parts, bool) {
 	last := 0
 	for i := 0; i < len(toks); i++ {
 		if name, end := jsCall(toks, i); end > 0 {
-			out.add(name, jsJoin(toks[i:end]), test)
+			out.add(name, joined(toks[i:end]), test)
 			i = end - 1
 			continue
 		}
@@ -39,7 +39,7 @@ func readScript(source string) (parts, bool) {
 		last = max(last, toks[i].line)
 	}
 	for n := 0; n <= last; n++ {
-		text := strings.TrimSuffix(jsJoin(rest[n]), ";")
+		text := strings.TrimSuffix(joined(rest[n]), ";")
 		switch {
 		case text == "" || text == `"use strict"` || text == `'use strict'`:
 		case jsLoad.MatchString(text):
@@ -66,21 +66,26 @@ func jsCall(toks []jsToken, at int) (string, int) {
 	if i < len(toks) && strings.HasPrefix(toks[i].text, "`") { // a table
 		i++
 	} else if i+1 < len(toks) && toks[i].text == "(" && !toks[i+1].literal() {
-		i = jsClose(toks, i)
+		i = closes(toks, i)
 	}
 	if i == 0 || i+1 >= len(toks) || toks[i].text != "(" || !toks[i+1].literal() {
 		return "", 0
 	}
-	end := jsClose(toks, i)
+	end := closes(toks, i)
 	name := toks[i+1].text
 	return name[1:max(len(name)-1, 1)], end
 }
 
-// jsClose returns where what a bracket opens has ended; 0 where it does not.
-func jsClose(toks []jsToken, at int) int {
+// lexeme is a token of either language.
+type lexeme interface{ word() string }
+
+func (t jsToken) word() string { return t.text }
+
+// closes returns where what a bracket opens has ended; 0 where it does not.
+func closes[T lexeme](toks []T, at int) int {
 	depth := 0
 	for i := at; i < len(toks); i++ {
-		switch toks[i].text {
+		switch toks[i].word() {
 		case "(", "[", "{":
 			depth++
 		case ")", "]", "}":
@@ -92,13 +97,20 @@ func jsClose(toks []jsToken, at int) int {
 	return 0
 }
 
-func jsJoin(toks []jsToken) string {
+// joined is code as one text, without its layout and doc comments.
+func joined[T lexeme](toks []T) string {
 	var b strings.Builder
-	for i, t := range toks {
-		if i > 0 && wordy(t.text[0]) && wordy(toks[i-1].text[len(toks[i-1].text)-1]) {
+	last := ""
+	for _, t := range toks {
+		text := t.word()
+		if text == rustDoc {
+			continue
+		}
+		if last != "" && wordy(last[len(last)-1]) && wordy(text[0]) {
 			b.WriteByte(' ')
 		}
-		b.WriteString(t.text)
+		b.WriteString(text)
+		last = text
 	}
 	return b.String()
 }
