@@ -99,6 +99,7 @@ func (r *Run) moved(e Event) {
 		return
 	}
 	r.move(e.Data.Head)
+	r.unsure(e.Data)
 	if r.Active != nil && !r.Active.Phase.plans() {
 		r.Active, r.Await = nil, nil
 	}

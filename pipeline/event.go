@@ -167,6 +167,7 @@ type Data struct {
 	SkillsLeft     []string           `json:"skills_left,omitempty"`  // of a plan: skills of the repository that agents do not get, and why
 	Head           string             `json:"head,omitempty"`
 	Note           string             `json:"note,omitempty"`
+	Look           bool               `json:"look,omitempty"` // of a push by somebody else: merged modules may not be on the branch any more
 }
 
 // Start is everything a run needs to know at its beginning. The configuration is
@@ -269,6 +270,7 @@ const (
 	ModeContract    Mode = "contract" // what modules promise each other: interfaces, stubs, tests
 	ModeWire        Mode = "wire"     // modules that are merged are wired together
 	ModeWithout     Mode = "without"  // the plan is revised without a module that is left out
+	ModeLook        Mode = "look"     // of a merge: are the modules that were merged still on the branch
 )
 
 // PhaseRef names one execution of a phase.
@@ -430,5 +432,6 @@ type Update struct {
 	Conflicts []string `json:"conflicts,omitempty"` // paths that did not merge by themselves; then there is no merge
 	Markers   string   `json:"markers,omitempty"`   // with conflicts: the merge's tree, with markers where they are; "" in older runs
 	Resolved  string   `json:"resolved,omitempty"`  // how the implementer merged what did not merge by itself
+	Gone      []string `json:"gone,omitempty"`      // of a look: merged modules that are not on the branch any more
 	Unable    string   `json:"unable,omitempty"`    // with conflicts: why it could not, and what a human must say
 }

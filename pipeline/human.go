@@ -46,7 +46,7 @@ func (r *Run) Notice(n Notice, at time.Time) ([]Event, string) {
 			return nil, "push of what the run is making" // were it not, the next commit would find the branch moved
 		}
 		actor := n.Actor
-		return ev(EventBranchMoved, Data{Head: n.Head, Actor: &actor}), "the run goes on from " + text.ShortSHA(n.Head)
+		return ev(EventBranchMoved, r.moves(Data{Head: n.Head, Actor: &actor})), "the run goes on from " + text.ShortSHA(n.Head)
 	case NoticeIssueEdited:
 		task, actor := n.Task, n.Actor
 		switch n.Part { // what somebody else wrote there before is not theirs

@@ -48,6 +48,9 @@ func (r *Run) wantsParts(*Iteration) *Action {
 		return r.stopAt(*g)
 	}
 	at := len(r.Iterations)
+	if act := r.wantsLook(at); act != nil {
+		return act
+	}
 	if act := r.wantsAgreement(s, at); act != nil {
 		return act
 	}
@@ -519,7 +522,7 @@ func (r *Run) partChanged(p, in *module.Part, e Event) {
 	if own.Left != "" {
 		p.How = own.How
 	}
-	p.Rework, p.Tells, p.Told, p.After = own.Rework, own.Tells, own.Told, own.After
+	p.Rework, p.Tells, p.Told, p.After, p.Doubt, p.Off = own.Rework, own.Tells, own.Told, own.After, own.Doubt, own.Off
 	if p.Owed, p.OwedAs = own.Owed, own.OwedAs; p.State == string(StateAccepted) {
 		for i, test := range p.Owed {
 			p.Know(test, p.OwedAs[i])
@@ -618,6 +621,10 @@ func (r *Run) merged(ref *PhaseRef, d Data) {
 	if p == nil {
 		return
 	}
+	if ref.Mode == ModeLook {
+		r.lookedAtParts(u.Gone, d.Tests)
+		return
+	}
 	why := ""
 	var fails []string
 	switch {
@@ -635,6 +642,9 @@ func (r *Run) merged(ref *PhaseRef, d Data) {
 		r.tookWith(p.ID, d.Tests)
 		r.Made = append(r.Made, r.Head)
 		return
+	}
+	if p.Off != "" && p.Merged == "" {
+		why = fmt.Sprintf("it was merged, and not on the branch any more when %s; merged again, %s", p.Off, strings.TrimPrefix(why, "merged, "))
 	}
 	p.Clashes++
 	p.Why = why

@@ -28,7 +28,9 @@ func (r *Run) stood(is *Issue, iteration int) IssueState {
 				seen = it.Review.Head
 			}
 		case state == "": // what people or the whole asked for is in no review
-			state, seen = IssueOpen, is.Seen
+			if state = IssueOpen; is.Last == is.First { // else Seen is of when they asked once more
+				seen = is.Seen
+			}
 		case !r.judged(is.Phase, it.Number), state != IssueOpen:
 		case is.Phase == PhaseTest:
 			state = IssueFixed

@@ -83,6 +83,11 @@ func (r *Run) reportScope(b *strings.Builder, it *Iteration, tier string) {
 	case TierIntegration:
 		add("level: integration%s", strings.TrimSuffix(" of "+r.mergedParts(), " of "))
 		add("mode: integrated; what was built apart works on what the others really are")
+		for i := range r.Parts {
+			if p := &r.Parts[i]; p.Off != "" {
+				add("the module %s was merged, and not on the branch any more when %s: %s", p.ID, text.Clip(text.OneLine(p.Off), 200), p.Again())
+			}
+		}
 	case TierSystem:
 		add("level: system")
 		add("mode: end to end; every criterion, every suite")

@@ -420,3 +420,18 @@ func TestReportAfterASecondReview(t *testing.T) {
 		t.Error(report)
 	}
 }
+
+// What was ruled fixed, and is asked for again later, was fixed in the iteration that it was
+// ruled so in.
+func TestReportOfWhatIsAskedForAgain(t *testing.T) {
+	wish := &Finding{Fingerprint: "w", Severity: SeverityError, Category: CategoryTests, Message: "the merge breaks it"}
+	fixed := Ruling{Finding: "w", Verdict: VerdictFixed, Why: "done", Changed: true}
+	r := &Run{State: StateRunning, Head: "h3", Loop: Loop{
+		Findings: []Issue{{Finding: wish, Phase: PhaseReview, First: 1, Last: 2, Seen: "h2", State: IssueOpen}},
+		Iterations: []Iteration{{Number: 1, Result: ResultPassed, Review: &Review{Ruled: true, Head: "h1"}},
+			{Number: 2, Result: ResultPassed, Impl: &Implementation{Parent: "h1", Head: "h2"}, Review: &Review{Ruled: true, Head: "h2", Rulings: []Ruling{fixed}}, Tests: &TestReport{Head: "h2"}},
+			{Number: 3, Result: ResultInProgress}}}}
+	if report := r.Report(2); strings.Contains(report, "still there)") || strings.Contains(report, "as it was") {
+		t.Error(report)
+	}
+}

@@ -245,6 +245,8 @@ func entered(run *pipeline.Run, p *pipeline.PhaseRef) line {
 		return line{"plan", "running the tests as they are, then planning"}
 	case p.Phase == pipeline.PhaseContract:
 		return line{"contract", "laying down what the modules promise each other"}
+	case p.Mode == pipeline.ModeLook:
+		return line{"merge", "looking whether the merged modules are still on the branch"}
 	case p.Phase == pipeline.PhaseMerge:
 		return line{"merge", "merging " + p.Part}
 	}
@@ -281,6 +283,10 @@ func completed(run *pipeline.Run, d pipeline.Data) line {
 		l.text = fmt.Sprintf("commit %.7s: merged by hand: %s", d.Update.Head, text.Clip(text.OneLine(d.Update.Resolved), 200))
 	case d.Update != nil && len(d.Update.Conflicts) > 0:
 		l.text = "conflicts in " + strings.Join(d.Update.Conflicts, ", ")
+	case d.Phase.Mode == pipeline.ModeLook && len(d.Update.Gone) > 0:
+		l.text = "not on the branch any more, and merged again: " + strings.Join(d.Update.Gone, ", ")
+	case d.Phase.Mode == pipeline.ModeLook:
+		l.text = "they are"
 	case d.Phase.Phase == pipeline.PhaseMerge && d.Tests != nil && len(d.Tests.Failures) > 0:
 		l.text = fmt.Sprintf("%s does not go in as it is: %s", d.Phase.Part, tested(d.Tests))
 	case d.Phase.Phase == pipeline.PhaseMerge && len(d.Update.Conflicts) == 0:

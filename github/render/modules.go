@@ -62,6 +62,11 @@ func (v Renderer) modules() string {
 			b.WriteString(quoted("IMPORTANT", fmt.Sprintf("The module %s asks: %s", code(r.Module.ID), v.line(r.Question, 600))) + "\n\n")
 		}
 	}
+	for i := range rows {
+		if r := &rows[i]; r.Off != "" {
+			fmt.Fprintf(&b, "The module %s was merged, and not on the branch any more when %s: %s.\n\n", code(r.Module.ID), v.line(r.Off, 200), r.Again())
+		}
+	}
 	b.WriteString("| | Module | Wave | Iteration | Tests | Findings | Time | Cost | Branch |\n|---|---|---|---|---|---|---|---|---|\n")
 	for i := range rows {
 		r := &rows[i]

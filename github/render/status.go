@@ -52,6 +52,9 @@ func (v Renderer) headline() string {
 	case pipeline.PhaseContract:
 		return "🔄 Forge is laying down what the modules promise each other"
 	case pipeline.PhaseMerge:
+		if r.Active.Mode == pipeline.ModeLook {
+			return "🔄 Forge is looking whether the merged modules are still on the branch"
+		}
 		return "🔄 Forge is merging the module " + code(r.Active.Part)
 	}
 	doing := map[pipeline.Phase]string{pipeline.PhaseAnalyse: "analysing", pipeline.PhaseDesign: "designing", pipeline.PhasePlan: "planning",

@@ -72,6 +72,8 @@ type Part struct {
 	Denied  string    `json:"denied,omitempty"`  // why the contract is not revised as it wants
 	After   string    `json:"after,omitempty"`   // the module that has to be merged again first: it does not keep what it promised this one
 	Left    string    `json:"left,omitempty"`    // why it is left out
+	Doubt   string    `json:"doubt,omitempty"`   // what may have taken it off the branch since it was merged: to be looked at
+	Off     string    `json:"off,omitempty"`     // what did: it is merged again
 	Owed    []string  `json:"owed,omitempty"`    // tests that failed at the last merge that sent it back: who accepts it takes it with them
 	OwedAs  []string  `json:"owed_as,omitempty"` // what their errors are known by, in the same order
 
@@ -126,6 +128,17 @@ func (p *Part) Know(test, as string) {
 // Stays reports whether somebody gave it up in a later round, so that it stays as it was merged.
 func (p *Part) Stays() bool {
 	return p.State == "cancelled" && p.Merged != "" && p.Left == "" && p.Told != "cancelled"
+}
+
+// Again says what becomes of a module that was taken off the branch after its merge.
+func (p *Part) Again() string {
+	switch {
+	case p.Left != "" && p.Merged == "":
+		return "it is left out"
+	case p.Merged == "":
+		return "it is to be merged again"
+	}
+	return "it is merged again"
 }
 
 // Passed reports whether its run was verified, or accepted by a human.

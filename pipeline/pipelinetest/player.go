@@ -464,6 +464,8 @@ func (p *Player) Outcome(verb, rest string, ref *pipeline.PhaseRef, working bool
 	case "merge":
 		d.Update = &pipeline.Update{Base: module.Find(p.Run.Parts, ref.Part).Head, Parent: p.Run.Head, Head: p.Run.Head}
 		switch kind, arg, _ := strings.Cut(rest, " "); kind {
+		case "gone":
+			d.Update.Base, d.Update.Gone, d.Tests = "", strings.Fields(arg), Tests(p.Run.Head, "ok")
 		case "conflict":
 			d.Update.Conflicts = strings.Fields(arg)
 		case "fails":

@@ -38,6 +38,26 @@ func (g *Gateway) Merge(ctx context.Context, repo pipeline.Repo, theirs string, 
 	return m, nil
 }
 
+// Holds reports whether a commit is another one, or is made on it. One that is not in the
+// mirror is in the history of none that is.
+func (g *Gateway) Holds(ctx context.Context, repo pipeline.Repo, sha, ancestor string) (bool, error) {
+	if err := checkOIDs(sha, ancestor); err != nil {
+		return false, err
+	}
+	lock := g.lock(repo)
+	lock.RLock()
+	defer lock.RUnlock()
+	if !g.has(ctx, repo, ancestor) && g.has(ctx, repo, sha) {
+		return false, ctx.Err()
+	}
+	_, err := g.git(repo).run(ctx, gitCall{args: []string{"merge-base", "--is-ancestor", ancestor, sha}})
+	var failed *gitError
+	if errors.As(err, &failed) && failed.code == 1 {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 func (o *CommitOptions) merge(ctx context.Context, git git, theirs string) (m Merged, err error) {
 	var failed *gitError
 	_, err = git.run(ctx, gitCall{args: []string{"merge-base", "--is-ancestor", theirs, o.Parent}})

@@ -139,6 +139,9 @@ func (x *Executor) merge(ctx context.Context, run *pipeline.Run, job agent.Job) 
 	if part == nil {
 		return pipeline.Data{}, fmt.Errorf("merge %s: the run has no module of this name", job.Ref.Part)
 	}
+	if job.Ref.Mode == pipeline.ModeLook {
+		return x.lookForParts(ctx, run)
+	}
 	u := pipeline.Update{Base: part.Head, Parent: run.Head}
 	if err := x.fetch(ctx, run, u.Base); err != nil {
 		return pipeline.Data{}, err
@@ -185,6 +188,45 @@ func (x *Executor) merge(ctx context.Context, run *pipeline.Run, job agent.Job) 
 		return pipeline.Data{}, err
 	}
 	return data, nil
+}
+
+// lookForParts says which merged modules are not on the branch any more, and how its tests
+// do where another module is still to be merged: what fails there is not that one's doing.
+func (x *Executor) lookForParts(ctx context.Context, run *pipeline.Run) (pipeline.Data, error) {
+	if err := x.fetch(ctx, run, run.Head); err != nil {
+		return pipeline.Data{}, err
+	}
+	gone, err := x.gone(ctx, run)
+	if err != nil {
+		return pipeline.Data{}, err
+	}
+	data := pipeline.Data{Update: &pipeline.Update{Parent: run.Head, Head: run.Head, Gone: gone}}
+	if len(gone) > 0 || slices.ContainsFunc(run.Parts, func(p module.Part) bool { return !p.Done() }) {
+		report, err := x.tryHead(ctx, run, run.Head)
+		if err != nil {
+			return pipeline.Data{}, err
+		}
+		data.Tests = &report
+	}
+	return data, nil
+}
+
+// gone are the modules that are in doubt, and whose commits the head does not have.
+func (x *Executor) gone(ctx context.Context, run *pipeline.Run) (out []string, err error) {
+	for i := range run.Parts {
+		p := &run.Parts[i]
+		if p.Doubt == "" {
+			continue
+		}
+		there, err := x.o.Gateway.Holds(ctx, run.Repo, run.Head, p.Merged)
+		if err != nil {
+			return nil, err
+		}
+		if !there {
+			out = append(out, p.ID)
+		}
+	}
+	return out, nil
 }
 
 // withLost adds to the failures of a commit the tests that passed on the run's head, and
@@ -381,6 +423,9 @@ func broken(run *pipeline.Run, report pipeline.TestReport, there func(module str
 		if known(f) {
 			return true
 		}
+		if already(run, &f) && !slices.ContainsFunc(run.Plan.Split.Probes(), func(probe string) bool { return testname.Same(f.Test, probe) }) {
+			return true
+		}
 		open := slices.ContainsFunc(run.Failures, func(is pipeline.Issue) bool { return is.State == pipeline.IssueOpen && is.Failure.Test == f.Test })
 		named := func(probe string) bool { return testname.Same(f.Test, probe) && !ofModule(run.Plan.Split, f.Test) }
 		former := slices.ContainsFunc(run.Probes(), named) && !slices.ContainsFunc(run.Plan.Split.Probes(), named) // of a plan that was replaced
@@ -389,6 +434,13 @@ func broken(run *pipeline.Run, report pipeline.TestReport, there func(module str
 			return named(p.Probe) && !all
 		})
 	})
+}
+
+// already reports whether a test failed so on the head, before anything was merged into it:
+// somebody has pushed that.
+func already(run *pipeline.Run, f *pipeline.Failure) bool {
+	t := run.Tried
+	return t != nil && t.Head == run.Head && slices.ContainsFunc(t.Failures, func(x pipeline.Failure) bool { return x.Test == f.Test && x.ErrorKey() == f.ErrorKey() })
 }
 
 // accepted tells which failures people took with a module.

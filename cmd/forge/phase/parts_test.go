@@ -20,6 +20,7 @@ func TestBroken(t *testing.T) {
 		report   pipeline.TestReport
 		baseline *pipeline.TestReport
 		open     string // a failure that the run has open
+		pushed   string // one that the head had already
 		there    []string
 		want     int
 	}{
@@ -31,6 +32,9 @@ func TestBroken(t *testing.T) {
 		"a promise with both":           {report: pipeline.TestReport{Failures: []pipeline.Failure{failed("TestPair")}}, there: []string{"a", "b"}, want: 1},
 		"a suite that does not end":     {report: pipeline.TestReport{Unclean: "exit status 2"}, want: 1},
 		"one that did not before, too":  {report: pipeline.TestReport{Unclean: "exit status 2"}, baseline: &pipeline.TestReport{Unclean: "exit status 2"}},
+		"one that somebody pushed":      {report: pipeline.TestReport{Failures: []pipeline.Failure{failed("TestX")}}, pushed: "TestX"},
+		"another than somebody pushed":  {report: pipeline.TestReport{Failures: []pipeline.Failure{failed("TestX")}}, pushed: "TestY", want: 1},
+		"a promise, as it was":          {report: pipeline.TestReport{Failures: []pipeline.Failure{failed("TestPair")}}, pushed: "TestPair", there: []string{"a", "b"}, want: 1},
 		"one that did end well at base": {report: pipeline.TestReport{Unclean: "exit status 2"}, baseline: &pipeline.TestReport{}, want: 1},
 	} {
 		run := &pipeline.Run{Baseline: tt.baseline, Plan: &pipeline.Plan{Split: &module.Split{Promises: []module.Promise{{ID: "P1", From: "a", To: []string{"b"}, Probe: "TestPair"}}}},
@@ -38,6 +42,9 @@ func TestBroken(t *testing.T) {
 		if tt.open != "" {
 			f := failed(tt.open)
 			run.Failures = []pipeline.Issue{{Failure: &f, State: pipeline.IssueOpen}}
+		}
+		if tt.pushed != "" {
+			run.Tried = &pipeline.TestReport{Failures: []pipeline.Failure{failed(tt.pushed)}}
 		}
 		got := broken(run, tt.report, func(id string) bool { return slices.Contains(tt.there, id) })
 		if len(got) != tt.want {
@@ -200,5 +207,18 @@ func TestUnownedFiles(t *testing.T) {
 	whole.Part = nil
 	if taken, err := b.takenFrom(t.Context(), &whole); len(taken) > 0 || err != nil {
 		t.Errorf("of the whole, %v are taken, %v", taken, err)
+	}
+}
+
+// Somebody has pushed over the branch: a module whose commit the head does not have is gone,
+// whether that commit is still to be had or not.
+func TestGone(t *testing.T) {
+	x, run, shas := commits(t, map[string]string{"a": "1"}, map[string]string{"b": "1"}, map[string]string{"c": "1"})
+	run.Head = shas[1]
+	run.Parts = []module.Part{{ID: "on", Merged: shas[0], Doubt: "ann pushed"}, {ID: "head", Merged: shas[1], Doubt: "ann pushed"}, {ID: "off", Merged: shas[2], Doubt: "ann pushed"},
+		{ID: "lost", Merged: strings.Repeat("1", 40), Doubt: "ann pushed"}, {ID: "since", Merged: shas[2]}}
+	got, err := x.gone(t.Context(), run)
+	if err != nil || !slices.Equal(got, []string{"off", "lost"}) {
+		t.Errorf("gone are %q, %v, want off and lost", got, err)
 	}
 }

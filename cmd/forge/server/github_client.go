@@ -286,7 +286,7 @@ func (h *githubClient) lost(ctx context.Context, run *pipeline.Run) (pipeline.Ev
 	}
 	return pipeline.Event{
 		ID: fmt.Sprintf("run/%d/lost/%s/%d", run.ID, run.Head, run.Seq), Type: pipeline.EventBranchMoved, Source: "forge",
-		Data: pipeline.Data{Head: cmp.Or(run.Published.Head, run.Base), Note: "the commit " + run.Head + " was lost with the machine that made it"},
+		Data: run.Moved(cmp.Or(run.Published.Head, run.Base), "the commit "+run.Head+" was lost with the machine that made it"),
 	}, true
 }
 

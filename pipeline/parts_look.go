@@ -1,0 +1,64 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+
+	"forge/pipeline/module"
+	"forge/pipeline/text"
+)
+
+// moves is the event that the run's branch was moved to a head by somebody else. Modules may
+// be merged that are not on it any more: that is looked at before anything goes on. Older
+// logs do not ask for it.
+func (r *Run) moves(d Data) Data {
+	d.Look = slices.ContainsFunc(r.Parts, func(p module.Part) bool { return p.Merged != "" })
+	return d
+}
+
+// Moved is that event's data, for who finds the branch at another head.
+func (r *Run) Moved(head, why string) Data { return r.moves(Data{Head: head, Note: why}) }
+
+// unsure notes that merged modules may not be on the branch any more.
+func (r *Run) unsure(d Data) {
+	if !d.Look {
+		return
+	}
+	why := d.Note
+	if d.Actor != nil {
+		why = fmt.Sprintf("%s pushed %s", d.Actor.Login, text.ShortSHA(d.Head))
+	}
+	if why == "" {
+		why = "somebody pushed " + text.ShortSHA(d.Head)
+	}
+	for i := range r.Parts {
+		if p := &r.Parts[i]; p.Merged != "" {
+			p.Doubt = why
+		}
+	}
+}
+
+// wantsLook is done when no merged module may have been taken off the branch.
+func (r *Run) wantsLook(at int) *Action {
+	for i := range r.Parts {
+		if p := &r.Parts[i]; p.Doubt != "" {
+			ref := PhaseRef{Phase: PhaseMerge, Iteration: at, Mode: ModeLook, Part: p.ID}
+			ref.Attempt = r.Attempts[attemptKey(ref)] + 1
+			return r.record(Event{Type: EventPhaseEntered, Data: Data{Phase: &ref, Head: r.Head}}) // nothing changes: nobody has to let it begin
+		}
+	}
+	return nil
+}
+
+// lookedAtParts takes in which merged modules are not on the branch any more. They are merged
+// again, as if they had not been before.
+func (r *Run) lookedAtParts(gone []string, tests *TestReport) {
+	r.Tried = tests
+	for i := range r.Parts {
+		p := &r.Parts[i]
+		if slices.Contains(gone, p.ID) {
+			p.Off, p.Merged, p.As, p.Clashes = p.Doubt, "", "", 0
+		}
+		p.Doubt = ""
+	}
+}
