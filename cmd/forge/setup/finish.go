@@ -184,7 +184,7 @@ func (s *setup) next(cfg settings.Config) string {
 	case unitSystemd:
 		fmt.Fprintf(&b, "  sudo cp %s /etc/systemd/system/ && sudo systemctl enable --now forge\n", s.path("forge.service"))
 	case unitCompose:
-		fmt.Fprintf(&b, "  cd %s && docker compose up -d\n", s.o.Dir)
+		fmt.Fprintf(&b, "  docker build -t forge:local .    # in Forge's sources\n  cd %[1]s && sudo chown -R 10001:10001 . && docker compose up -d\n", s.o.Dir)
 	default:
 		fmt.Fprintf(&b, "  forge doctor --config %s    # looks at all that the server needs\n  forge serve --config %s\n", config, config)
 	}

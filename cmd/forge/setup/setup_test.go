@@ -20,6 +20,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goccy/go-yaml"
+
 	"forge/cmd/forge/demo"
 	"forge/cmd/forge/settings"
 	"forge/github/githubtest"
@@ -560,6 +562,41 @@ func TestPing(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(w.dir, "forge.service"))
 	if err != nil || !bytes.Contains(text, []byte("--config "+w.dir+"/forge.yml")) {
 		t.Errorf("the unit: %v\n%s", err, text)
+	}
+}
+
+// A container of the compose file sees the settings, and the keys that they name, where
+// they are on the machine, and needs nothing that is not there.
+func TestComposeSeesTheFolder(t *testing.T) {
+	w := newWorld(t)
+	o := w.options()
+	o.Unit = unitCompose
+	st := w.start(o)
+	st.get(st.page)
+	st.settle()
+	_, page := st.get(st.page)
+	st.get(w.register(page))
+	w.install()
+	if err := <-st.ended; err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(w.dir, "compose.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Services map[string]struct {
+			Build   any
+			Command []string
+			Volumes []string
+		}
+	}
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	forge := file.Services["forge"]
+	if !slices.Contains(forge.Volumes, ".:"+w.dir+":ro") || !slices.Contains(forge.Command, filepath.Join(w.dir, configFile)) || forge.Build != nil {
+		t.Errorf("the container:\n%s", text)
 	}
 }
 

@@ -29,7 +29,7 @@ func (s *setup) writeUnit() error {
 	case unitSystemd:
 		return s.write("forge.service", strings.ReplaceAll(serviceText, "/etc/forge", s.o.Dir), false)
 	case unitCompose:
-		return s.write("compose.yml", composeText, false)
+		return s.write("compose.yml", strings.ReplaceAll(composeText, "/etc/forge", s.o.Dir), false)
 	}
 	return fmt.Errorf("--write %s: there are %s and %s", s.o.Unit, unitSystemd, unitCompose)
 }
