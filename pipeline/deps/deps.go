@@ -145,9 +145,12 @@ var manifest = regexp.MustCompile(`^(?:go\.(?:mod|sum|work|work\.sum)|package\.j
 // them all at once saves a process for each.
 func Manifests(files []string) []string {
 	return slices.DeleteFunc(slices.Clone(files), func(name string) bool {
-		return !manifest.MatchString(path.Base(name)) && !strings.Contains(name, ".yarn/patches/") || foreign(name)
+		return !manifest.MatchString(path.Base(name)) && !patchFile.MatchString(name) || foreign(name)
 	})
 }
+
+// patchFile is a patch of a package, where package managers for Node keep it.
+var patchFile = regexp.MustCompile(`(?:^|/)(?:\.yarn/)?patches/[^/]+\.patch$`)
 
 // foreign reports whether a path belongs to somebody else's code, or to a test's data.
 func foreign(name string) bool {

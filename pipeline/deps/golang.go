@@ -27,9 +27,19 @@ func (f *finder) golang() ([]*Project, error) {
 		if err != nil {
 			return nil, err
 		}
+		p.Inputs = append(p.Inputs, f.replaced(dir, text)...)
 		for _, module := range used(string(text)) {
-			p.Inputs = append(p.Inputs, f.existing(path.Join(dir, module), "go.mod", "go.sum")...)
+			at := path.Join(dir, module)
+			p.Inputs = append(p.Inputs, f.existing(at, "go.mod", "go.sum")...)
+			if name := path.Join(at, "go.mod"); f.has[name] {
+				if text, err = f.read(name); err != nil {
+					return nil, err
+				}
+				p.Inputs = append(p.Inputs, f.replaced(at, text)...)
+			}
 		}
+		slices.Sort(p.Inputs)
+		p.Inputs = slices.Compact(p.Inputs)
 		if err := f.goProject(p); err != nil {
 			return nil, err
 		}
@@ -46,9 +56,7 @@ func (f *finder) golang() ([]*Project, error) {
 		}
 		if requires.Match(text) {
 			p := &Project{Manager: "go", Dir: dir, Inputs: f.existing(dir, "go.mod", "go.sum")}
-			for _, m := range localModule.FindAllSubmatch(text, -1) {
-				p.Inputs = append(p.Inputs, f.existing(path.Join(dir, string(m[1])), "go.mod", "go.sum")...)
-			}
+			p.Inputs = append(p.Inputs, f.replaced(dir, text)...)
 			if err := f.goProject(p); err != nil {
 				return nil, err
 			}
@@ -56,6 +64,15 @@ func (f *finder) golang() ([]*Project, error) {
 		}
 	}
 	return out, nil
+}
+
+// replaced are the manifests of modules that directories of the repository stand in for.
+func (f *finder) replaced(dir string, text []byte) []string {
+	var out []string
+	for _, m := range localModule.FindAllSubmatch(text, -1) {
+		out = append(out, f.existing(path.Join(dir, string(m[1])), "go.mod", "go.sum")...)
+	}
+	return out
 }
 
 // used are the directories that a go.work names.

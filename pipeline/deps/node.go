@@ -46,7 +46,8 @@ func (f *finder) node() ([]*Project, error) {
 			return below(dir, p.Dir) && slices.Contains(p.Inputs, path.Join(dir, "package.json"))
 		})
 		pkg, err := decode[nodePackage](text)
-		if own == "" && inside || err != nil || !pkg.needs() || f.vendored(dir) {
+		needs := pkg.needs() || f.has[path.Join(dir, pnpmSettings)]
+		if own == "" && inside || err != nil || !needs || f.vendored(dir) {
 			continue
 		}
 		p, err := f.nodeProject(dir, own, &pkg)
@@ -78,7 +79,7 @@ func (f *finder) nodeProject(dir, lock string, pkg *nodePackage) (*Project, erro
 		}
 	}
 	p.tree = slot("node", dir)
-	p.Inputs = append(f.existing(dir, "package.json", lock, ".npmrc", "pnpm-workspace.yaml", berrySettings), f.patches(dir)...)
+	p.Inputs = slices.Concat(f.existing(dir, "package.json", lock, ".npmrc", pnpmSettings, berrySettings), f.patches(dir), f.pnpmPatches(dir, lock))
 	globs, err := f.workspaces(dir, pkg)
 	if err != nil {
 		return nil, err
@@ -122,7 +123,7 @@ func (f *finder) workspaces(dir string, pkg *nodePackage) ([]string, error) {
 		_ = json.Unmarshal(pkg.Workspaces, &object)
 		globs = object.Packages
 	}
-	if name := path.Join(dir, "pnpm-workspace.yaml"); f.has[name] {
+	if name := path.Join(dir, pnpmSettings); f.has[name] {
 		text, err := f.read(name)
 		if err != nil {
 			return nil, err
@@ -164,12 +165,17 @@ func (f *finder) staged(name string, text []byte) []byte {
 		return []byte(strings.Join(keptConfig.FindAllString(string(text), -1), "\n") + "\n")
 	case base == berrySettings:
 		return berrySettingsOf(text)
+	case base == pnpmSettings:
+		return pnpmSettingsOf(text)
 	case base == "yarn.lock" && isBerry(text):
 		return f.berryLocked(text)
+	case base == "pnpm-lock.yaml":
+		text = hooksOf.ReplaceAll(text, nil)
 	case slices.ContainsFunc(locks, func(l struct{ file, manager string }) bool { return l.file == base }):
-		return archive.ReplaceAll(text, []byte(f.host.Registry["npm"]+"/$1"))
+	default:
+		return text
 	}
-	return text
+	return archive.ReplaceAll(text, []byte(f.host.Registry["npm"]+"/$1"))
 }
 
 // nodeSteps are the commands that install. Managers other than npm are fetched by
@@ -189,7 +195,7 @@ func (f *finder) nodeSteps(p *Project, lock string, settings []byte, pkg *nodePa
 	var args []string
 	switch {
 	case p.Manager == "pnpm":
-		args = []string{"npm", "exec", "--yes", "--package=pnpm@" + version, "--", "pnpm", "install", "--frozen-lockfile",
+		args = []string{"npm", "exec", "--yes", "--package=pnpm@" + version, "--", "pnpm", "install", "--frozen-lockfile", "--ignore-pnpmfile",
 			"--store-dir=/scratch/pnpm", "--package-import-method=copy"}
 	case p.Manager == "yarn":
 		args = []string{"npm", "exec", "--yes", "--package=yarn@" + version, "--", "yarn", "install", "--frozen-lockfile", "--non-interactive",
@@ -211,19 +217,4 @@ func (f *finder) npmEnv() []string {
 	return []string{"npm_config_registry=" + registry + "/", "YARN_REGISTRY=" + registry, "npm_config_cache=/scratch/npm", "npm_config_audit=false",
 		"npm_config_fund=false", "npm_config_update_notifier=false", "npm_config_replace_registry_host=always", "npm_config_fetch_retries=0",
 		"npm_config_prefix=/scratch/global", "COREPACK_ENABLE_STRICT=0", "HUSKY=0"}
-}
-
-var versionText = regexp.MustCompile(`^\d+(?:\.\d+){0,2}(?:-[\w.]+)?$`)
-
-// pnpmVersion is the newest major version that writes such a lock file and needs no
-// newer Node than those do.
-func pnpmVersion(lock []byte) string {
-	m := regexp.MustCompile(`(?m)^lockfileVersion:\s*'?"?(\d+)`).FindSubmatch(lock)
-	switch {
-	case m == nil || string(m[1]) >= "9" || len(m[1]) > 1:
-		return "9"
-	case string(m[1]) == "5":
-		return "7"
-	}
-	return "8"
 }
