@@ -118,6 +118,53 @@ func TestDuplicates(t *testing.T) {
 	}
 }
 
+// A signature covers the payload, and neither the GUID nor the event's name. Whoever has
+// seen one delivery can send its payload again under others: nothing follows from that,
+// and people see it. What GitHub itself sends again has the GUID of before.
+func TestReplayedPayload(t *testing.T) {
+	db := openStore(t)
+	h := handler(t, db)
+	send := func(guid, event, body string) {
+		t.Helper()
+		req := httptest.NewRequest(http.MethodPost, "/webhook", strings.NewReader(body))
+		req.Header = header(guid, signature([]byte(body)))
+		req.Header.Set("X-GitHub-Event", event)
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, req); w.Code != http.StatusAccepted {
+			t.Fatalf("%s: status %d: %s", guid, w.Code, w.Body)
+		}
+	}
+	const order = `{"action":"created","comment":{"id":1,"body":"/forge retry"}}`
+	send("first", "issue_comment", order)
+	if _, err := db.FinishDelivery(t.Context(), nil, "first", "retried", false, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	send("replayed", "issue_comment", order)
+	send("renamed", "issues", order) // as another event
+	send("first", "issue_comment", order)
+	send("other", "issue_comment", strings.Replace(order, "1", "2", 1))
+	const resolved = `{"action":"resolved","thread":{"node_id":"T"}}` // names no moment: it may happen twice
+	send("resolved", "pull_request_review_thread", resolved)
+	send("resolved-again", "pull_request_review_thread", resolved)
+	var waiting []string
+	list, err := db.WaitingDeliveries(t.Context(), time.Now(), 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range list {
+		waiting = append(waiting, d.GUID)
+	}
+	if want := []string{"other", "resolved", "resolved-again"}; !slices.Equal(waiting, want) {
+		t.Errorf("waiting %q, want %q", waiting, want)
+	}
+	for _, guid := range []string{"replayed", "renamed"} {
+		d, err := db.Delivery(t.Context(), guid)
+		if err != nil || d.State != record.DeliveryDone || d.Quiet || len(d.Payload) > 0 || !strings.Contains(d.Outcome, "as delivery first") {
+			t.Errorf("%s: %+v, %v", guid, d, err)
+		}
+	}
+}
+
 // A store that is closed stands for a disk that is gone.
 func TestStoreGone(t *testing.T) {
 	db := openStore(t)
@@ -283,7 +330,12 @@ func cpuTime(b *testing.B) time.Duration {
 // burst sends deliveries over plain connections, with as little work of its own
 // as it can, and returns how long the answers took.
 func burst(b *testing.B, address, round string, body []byte, connections, total int) time.Duration {
-	mac := signature(body)
+	bodies := make([][]byte, total)
+	macs := make([]string, total)
+	for i := range bodies { // none is the same as another
+		bodies[i] = append(slices.Clone(body[:len(body)-1]), fmt.Sprintf(`,"round":"%s-%d"}`, round, i)...)
+		macs[i] = signature(bodies[i])
+	}
 	var wg sync.WaitGroup
 	begin := time.Now()
 	for c := range connections {
@@ -296,6 +348,7 @@ func burst(b *testing.B, address, round string, body []byte, connections, total 
 			defer conn.Close()
 			answer := make([]byte, 4096)
 			for n := range total / connections {
+				body, mac := bodies[c*(total/connections)+n], macs[c*(total/connections)+n]
 				head := fmt.Sprintf("POST /webhook HTTP/1.1\r\nHost: forge\r\nContent-Type: application/json\r\nX-GitHub-Event: pull_request\r\n"+
 					"X-GitHub-Delivery: %s-%d-%d\r\nX-Hub-Signature-256: %s\r\nContent-Length: %d\r\n\r\n", round, c, n, mac, len(body))
 				msg := net.Buffers{[]byte(head), body}

@@ -26,11 +26,17 @@ const (
 
 	defaultPath = "/webhook"
 	maxName     = 200  // bytes of a GUID or an event's name
+	digestSize  = 16   // bytes of a payload's signature, by which it is known again
 	retryAfter  = "10" // seconds
 )
 
+// timeless are the events whose payloads name no moment, so that two that happened may read
+// the same; what follows from these is what GitHub says when it is asked. All others hold a
+// time to the second, or the id of what is new, and are known by their signature.
+var timeless = map[string]bool{"ping": true, "installation": true, "installation_repositories": true, "pull_request_review_thread": true}
+
 // A keeper makes deliveries durable, all of them or none. One whose GUID is known
-// is passed over. It must not hold on to the list or the payloads.
+// is passed over, and nothing follows from one whose digest is. It must not hold on to the list or the payloads.
 type keeper interface {
 	KeepDeliveries(ctx context.Context, list []record.Delivery) error
 }
@@ -180,6 +186,9 @@ func (r *Receiver) read(w http.ResponseWriter, req *http.Request, d *record.Deli
 		return nil, no
 	}
 	d.Payload = buf.data
+	if !timeless[d.Event] {
+		d.Digest = signature[:digestSize]
+	}
 	d.Action, d.Repo = route.Read(buf.data)
 	if r.opts.Outcome != nil {
 		d.Outcome = r.opts.Outcome(d.Event, buf.data)

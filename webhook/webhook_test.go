@@ -131,7 +131,11 @@ func TestKeepsBeforeItAnswers(t *testing.T) {
 	if w.Code != http.StatusAccepted {
 		t.Fatalf("status %d: %s", w.Code, w.Body)
 	}
-	want := []record.Delivery{{GUID: "g1", Event: "issues", Action: "labeled", Repo: "acme/site", Received: now, Payload: []byte(labeled)}}
+	digest, err := hex.DecodeString(strings.TrimPrefix(sign256(secret, []byte(labeled)), "sha256="))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []record.Delivery{{GUID: "g1", Event: "issues", Action: "labeled", Repo: "acme/site", Received: now, Payload: []byte(labeled), Digest: digest[:digestSize]}}
 	if diff := cmp.Diff(want, k.kept); diff != "" {
 		t.Error(diff)
 	}

@@ -17,10 +17,14 @@ import (
 // maxAttempts is how often a delivery is tried before it is put aside for a human.
 const maxAttempts = 5
 
-var insertDeliveries = newBulkInsert(`INSERT INTO deliveries (guid, event, action, repo, received, payload, state, attempts, outcome, finished, quiet, lane) VALUES `, 12, ` ON CONFLICT (guid) DO NOTHING`)
+// deliveryWidth is how many parameters a row of deliveries takes.
+const deliveryWidth = 13
+
+var insertDeliveries = newBulkInsert(`INSERT INTO deliveries (guid, event, action, repo, received, payload, state, attempts, outcome, finished, quiet, lane, digest) VALUES `, deliveryWidth, ` ON CONFLICT DO NOTHING`)
 
 // KeepDeliveries stores deliveries in one transaction. One whose GUID is known is
-// passed over. When it returns nil, all of them are on disk.
+// passed over; one whose digest is known by another GUID is kept as handled, without its
+// payload. When it returns nil, all of them are on disk.
 func (d *DB) KeepDeliveries(ctx context.Context, list []record.Delivery) error {
 	if d.pool != nil {
 		// Two servers that insert the same GUIDs in different orders would wait for each other.
@@ -33,7 +37,7 @@ func (d *DB) KeepDeliveries(ctx context.Context, list []record.Delivery) error {
 	}
 	defer d.packers.Put(p)
 	p.buf = p.buf[:0]
-	rows := make([]any, 0, len(list)*12)
+	rows := make([]any, 0, len(list)*deliveryWidth)
 	for i := range list {
 		v := &list[i]
 		if v.GUID == "" {
@@ -45,15 +49,47 @@ func (d *DB) KeepDeliveries(ctx context.Context, list []record.Delivery) error {
 		} else {
 			rows = append(rows, record.DeliveryDone, 1, clean(v.Outcome), micros(v.Received), true, v.Lane)
 		}
+		if len(v.Digest) == 0 {
+			rows = append(rows, nil)
+		} else {
+			rows = append(rows, v.Digest)
+		}
 	}
 	err := d.Tx(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		_, err := insertDeliveries.run(ctx, d, tx, rows)
-		return err
+		n, err := insertDeliveries.run(ctx, d, tx, rows)
+		if err != nil || n == int64(len(list)) {
+			return err
+		}
+		return d.keepReplays(ctx, tx, list)
 	})
 	if err != nil {
 		return fmt.Errorf("keep %d deliveries: %w", len(list), err)
 	}
 	return nil
+}
+
+// keepReplays keeps, for people to see, the deliveries whose payload came before under
+// another GUID.
+func (d *DB) keepReplays(ctx context.Context, tx *sql.Tx, list []record.Delivery) error {
+	var rows []any
+	for _, v := range list {
+		if len(v.Digest) == 0 {
+			continue
+		}
+		var first string
+		err := tx.QueryRowContext(ctx, `SELECT guid FROM deliveries WHERE digest = $1`, v.Digest).Scan(&first)
+		switch {
+		case errors.Is(err, sql.ErrNoRows) || err == nil && first == v.GUID:
+			continue // its GUID is known
+		case err != nil:
+			return err
+		}
+		d.log.WarnContext(ctx, "a delivery was replayed under another GUID: nothing follows from it", "delivery", v.GUID, "first", first)
+		rows = append(rows, v.GUID, clean(v.Event), clean(v.Action), clean(v.Repo), micros(v.Received), []byte{},
+			record.DeliveryDone, 1, "ignored: the same payload came before, as delivery "+first, micros(v.Received), false, v.Lane, nil)
+	}
+	_, err := insertDeliveries.run(ctx, d, tx, rows)
+	return err
 }
 
 // A packer compresses payloads into one buffer, one behind the other: a burst of

@@ -12,7 +12,7 @@ import (
 )
 
 // newestSchema is the version of the last migration in both folders.
-const newestSchema = 21
+const newestSchema = 22
 
 // schemaTable is where goose notes which migrations were applied.
 const schemaTable = "forge_schema"
