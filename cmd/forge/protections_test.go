@@ -111,6 +111,8 @@ var protections = []protection{
 
 	// S19, S20: who starts and steers.
 	{"pipeline/work/notices.go", `return permission == "admin" || permission == "maintain" || permission == "write"`, `return permission != "none"`, "TestEdits"},
+	{"pipeline/work/turns.go", `if err != nil || n <= limit {`, `if err != nil || n >= limit {`, "TestAnswersComeToAnEnd|TestRemarksAreLookedAtTogether"},
+	{"pipeline/work/notices.go", "if !may {\n\t\te.Logger", "if false {\n\t\te.Logger", "TestAnswersComeToAnEnd"},
 	{"github/read.go", `if actor.Bot || actor.ID == 0 || actor.Login == "" {`, `if actor.ID == 0 || actor.Login == "" {`, "TestPermission|TestWeight"},
 	{"github/read.go", `if actor.Login == "" || actor.ID == 0 {`, `if actor.Login == "" {`, "TestPermission|TestWeight"},
 	{"github/read.go", `if id := l.GetUser().GetID(); id != actor.ID {`, `if id := l.GetUser().GetID(); id < 0 {`, "TestPermission|TestWeight"},

@@ -139,7 +139,7 @@ func TestFindingsAreKept(t *testing.T) {
 		`INSERT INTO findings VALUES (1, 'review', 'finding', 'f1', 'error', 'style', 'r', 'a.go', 3, 'long', 0.5, 'fixed', 1, 2, 3, 'h1')`,
 		`DROP INDEX deliveries_digest`, `ALTER TABLE deliveries DROP COLUMN digest`,
 		`ALTER TABLE deliveries DROP COLUMN lane`, `DROP TABLE incident_cursors`, `DROP TABLE incident_events`, `DROP TABLE incidents`, `DROP TABLE deployments`,
-		`DROP TABLE known_failures`, `DROP TABLE subscribers`, `DROP TABLE bakes`, `DROP TABLE ships`, `DROP TABLE pauses`, `DROP TABLE servers`, `DROP TABLE readings`,
+		`DROP TABLE known_failures`, `DROP TABLE subscribers`, `DROP TABLE bakes`, `DROP TABLE ships`, `DROP TABLE pauses`, `DROP TABLE servers`, `DROP TABLE readings`, `DROP TABLE turns`,
 		`ALTER TABLE outcomes DROP COLUMN holdout`, `ALTER TABLE outcomes DROP COLUMN held_out`,
 		`ALTER TABLE memories DROP COLUMN cites`, `DELETE FROM `+schemaTable+` WHERE version_id >= 9`,
 	) {

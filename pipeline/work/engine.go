@@ -167,6 +167,11 @@ type Options struct {
 	Settle      time.Duration // the longest time that a call to GitHub is under way; 15 s
 	Grace       time.Duration // how long phases may go on to their next step when the engine stops; 5 s
 
+	// In an hour; 0 is any number.
+	Answers       int // of Forge in one issue or pull request
+	ThreadAnswers int // and in one conversation on the diff
+	Remarks       int // on one pull request that are looked at as they come; the others by the next poll
+
 	ModelPatience time.Duration // how long a run waits for its model's provider until a human is asked; 2 h
 }
 

@@ -248,6 +248,9 @@ func (e *Engine[W, T]) happened(ctx context.Context, p *inbound) error {
 			return err
 		}
 	}
+	if may, err := e.remarked(ctx, p, "left to the next look"); !may || err != nil {
+		return err
+	}
 	signals, words, err := e.noticed(ctx, run, p)
 	if err != nil {
 		return err
@@ -447,6 +450,16 @@ func (e *Engine[W, T]) reply(ctx context.Context, p *inbound, text string) error
 // replyOnce answers where the delivery came from, once for each key.
 func (e *Engine[W, T]) replyOnce(ctx context.Context, p *inbound, text, key string) error {
 	n := p.notice
+	may, words, quiet, err := e.answers(ctx, p)
+	if err != nil {
+		return err
+	}
+	if !may {
+		e.Logger.WarnContext(ctx, "a delivery gets no answer: too many were given there within an hour", logDelivery, p.GUID, logRepo, n.Repo.FullName())
+		if text, key = words, quiet; words == "" {
+			return nil
+		}
+	}
 	if err := e.Hub.Reply(ctx, n, text, key); err != nil {
 		return fmt.Errorf("reply on %s#%d: %w", n.Repo.FullName(), cmp.Or(n.Issue, n.Pull), err)
 	}

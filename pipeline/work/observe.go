@@ -282,6 +282,9 @@ func (e *Engine[W, T]) otherPull(ctx context.Context, p *inbound) error {
 	if e.Observer == nil || n.Kind != pipeline.NoticeFeedback {
 		return e.ignore(ctx, p, ignored)
 	}
+	if may, err := e.remarked(ctx, p, "ignored"); !may || err != nil {
+		return err
+	}
 	signals, err := e.Observer.Signals(ctx, nil, n, nil)
 	if err != nil {
 		return fmt.Errorf("look what people did on %s#%d: %w", n.Repo.FullName(), n.Pull, err)

@@ -94,6 +94,10 @@ type inbox[T any] interface {
 	// any more, because it was finished before.
 	FinishDelivery(ctx context.Context, tx T, guid, outcome string, quiet bool, at time.Time) (bool, error)
 
+	// Turn counts one more of something in a place, and returns the how manieth it is in
+	// its window, and when that began.
+	Turn(ctx context.Context, place string, now time.Time, window time.Duration) (int, time.Time, error)
+
 	// FailDelivery records that a try failed, and why. It is tried again at next;
 	// after the fifth try it is dead.
 	FailDelivery(ctx context.Context, guid, why string, next time.Time) error

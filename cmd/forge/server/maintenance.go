@@ -183,7 +183,7 @@ const keepMonth = 31
 
 // prune deletes what is older than the configuration keeps.
 func (s *Server) prune(ctx context.Context, now time.Time, cfg settings.Config) error {
-	var errs []error
+	errs := []error{s.DB.PruneTurns(ctx, now.AddDate(0, 0, -1))}
 	if days := cfg.KeepDeliveries; days > 0 {
 		n, err := s.DB.PruneDeliveries(ctx, now.AddDate(0, 0, -days))
 		errs = append(errs, err)

@@ -58,6 +58,9 @@ type Config struct {
 	Parallel        Parallel               // what the server does at the same time
 	Prices          map[string]ModelPrice  // by provider/model
 	ModelLimits     map[string]ModelLimits // by provider/model
+	Answers         int                    // of Forge in one issue or pull request in an hour; 0: any number
+	ThreadAnswers   int                    // and in one conversation on the diff
+	Remarks         int                    // on one pull request in an hour that are looked at as they come; 0: any number
 	KeepDeliveries  int                    // days after which a handled delivery's payload is deleted; 0: never
 	Reflection      bool                   // look back at runs and learn from them
 	KeepIncidents   int                    // days after their end when incidents, and old deployments, are deleted; 0: never
@@ -151,6 +154,9 @@ type serverFile struct {
 	PartWorkers      int                       `json:"part_workers" env:"FORGE_PART_WORKERS"`
 	Prices           map[string]ModelPrice     `json:"prices"`
 	ModelLimits      map[string]ModelLimits    `json:"model_limits"`
+	Answers          int                       `json:"answers_per_hour" env:"FORGE_ANSWERS_PER_HOUR"`
+	ThreadAnswers    int                       `json:"thread_answers_per_hour" env:"FORGE_THREAD_ANSWERS_PER_HOUR"`
+	Remarks          int                       `json:"remarks_per_hour" env:"FORGE_REMARKS_PER_HOUR"`
 	KeepDeliveries   int                       `json:"keep_deliveries_days" env:"FORGE_KEEP_DELIVERIES_DAYS"`
 	Reflection       bool                      `json:"reflection" env:"FORGE_REFLECTION"`
 	KeepTapes        int                       `json:"keep_tapes_days" env:"FORGE_KEEP_TAPES_DAYS"`
@@ -213,6 +219,7 @@ func server(path string, getenv func(string) string, root bool) (Config, error) 
 	f := &serverFile{
 		Listen: "127.0.0.1:8080", Label: "forge", Slug: command.Slug, Sandbox: "bubblewrap", WriteInterval: time.Second, CallTimeout: 15 * time.Second,
 		ModelTimeout: 10 * time.Minute, ModelPatience: 2 * time.Hour, KeepDeliveries: 30, KeepTapes: 90,
+		Answers: 30, ThreadAnswers: 10, Remarks: 120,
 		BackupEvery: time.Hour, BackupKeep: 3, Reflection: true, Dependencies: "install", Dashboard: "local", DashboardListen: "127.0.0.1:8081",
 		Mode: def.Mode, OnBaseMoved: def.OnBaseMoved, Gates: def.Gates, Loop: def.Loop, Limits: def.Limits, Tests: def.Tests,
 		Breaker: def.Breaker, Paths: def.Paths, Learn: def.Learn, Modules: def.Modules,
@@ -334,6 +341,7 @@ func (l *loader) finish() {
 		CallTimeout:  f.CallTimeout,
 		ModelTimeout: f.ModelTimeout, ModelPatience: f.ModelPatience, Parallel: Parallel{f.ModelParallel, f.CommandsParallel, f.PartWorkers},
 		Prices: f.Prices, ModelLimits: f.ModelLimits, KeepDeliveries: f.KeepDeliveries, KeepTapes: f.KeepTapes, KeepIncidents: f.KeepIncidents,
+		Answers: f.Answers, ThreadAnswers: f.ThreadAnswers, Remarks: f.Remarks,
 		BackupEvery: f.BackupEvery, BackupKeep: f.BackupKeep, Reflection: f.Reflection,
 		DayUSD: f.DayUSD, MonthUSD: f.MonthUSD, Dashboard: f.Dashboard, DashboardListen: f.DashboardListen, ClientID: f.ClientID,
 		PublicURL: strings.TrimRight(f.PublicURL, "/"),

@@ -56,6 +56,7 @@ func TestServerDefaults(t *testing.T) {
 		DatabaseURL: NewSecret("/home/u/.local/state/forge/forge.db"), StateDir: "/home/u/.local/state/forge",
 		Listen: "127.0.0.1:8080", Label: "forge", Slug: "forge", Sandbox: "bubblewrap", WriteInterval: time.Second, CallTimeout: 15 * time.Second,
 		ModelTimeout: 10 * time.Minute, ModelPatience: 2 * time.Hour, KeepDeliveries: 30, KeepTapes: 90, BackupEvery: time.Hour, BackupKeep: 3,
+		Answers: 30, ThreadAnswers: 10, Remarks: 120,
 		BackupDir: "/home/u/.local/state/forge/backups", Reflection: true, Dependencies: true, Dashboard: "local",
 		DashboardListen: "127.0.0.1:8081", Run: config.Default(),
 	}
@@ -115,6 +116,9 @@ model_limits:
   anthropic/big:
     output_tokens: 128000
 keep_deliveries_days: 0
+answers_per_hour: 50
+thread_answers_per_hour: 0
+remarks_per_hour: 300
 keep_tapes_days: 7
 keep_incidents_days: 365
 reflection: false
@@ -152,9 +156,9 @@ paths: {protected: ["deploy/**"]}
 			Token: NewSecret(testSecret)}, {Name: "npm", Kind: "npm", URL: "https://npm.example"}},
 		WriteInterval: 2 * time.Second, CallTimeout: 30 * time.Second,
 		ModelTimeout: 5 * time.Minute, ModelPatience: 45 * time.Minute,
-		Prices:         map[string]ModelPrice{"openai/qwen-3.5": {Input: 1, Cached: 0.1, CacheWrite: 1.25, Output: 2.5}},
-		ModelLimits:    map[string]ModelLimits{"openai/qwen-3.5": {OutputTokens: 8000, ReasoningTokens: 2000}, "anthropic/big": {OutputTokens: 128_000}},
-		KeepDeliveries: 0, KeepTapes: 7, KeepIncidents: 365, BackupEvery: time.Hour, BackupKeep: 3, BackupDir: "/srv/forge/backups", Run: run,
+		Prices:      map[string]ModelPrice{"openai/qwen-3.5": {Input: 1, Cached: 0.1, CacheWrite: 1.25, Output: 2.5}},
+		ModelLimits: map[string]ModelLimits{"openai/qwen-3.5": {OutputTokens: 8000, ReasoningTokens: 2000}, "anthropic/big": {OutputTokens: 128_000}},
+		Answers:     50, Remarks: 300, KeepDeliveries: 0, KeepTapes: 7, KeepIncidents: 365, BackupEvery: time.Hour, BackupKeep: 3, BackupDir: "/srv/forge/backups", Run: run,
 		Dashboard: "github", DashboardListen: "[::1]:9", ClientID: "Iv23liABC", ClientSecret: NewSecret(testSecret),
 		PublicURL: "https://forge.example.com", Warnings: got.Warnings,
 	}, got)
@@ -181,6 +185,7 @@ func TestEveryServerKey(t *testing.T) {
 		"FORGE_WORKER_USER": "nobody", "FORGE_DEPENDENCIES": "off", "FORGE_INSTALL_SCRIPTS": "true", "FORGE_WRITE_INTERVAL": "3s",
 		"FORGE_CALL_TIMEOUT": "9s", "FORGE_MODEL_TIMEOUT": "8s", "FORGE_MODEL_PATIENCE": "7m", "FORGE_MODEL_PARALLEL": "8",
 		"FORGE_COMMANDS_PARALLEL": "2", "FORGE_PART_WORKERS": "6", "FORGE_DAY_USD": "50", "FORGE_MONTH_USD": "500",
+		"FORGE_ANSWERS_PER_HOUR": "7", "FORGE_THREAD_ANSWERS_PER_HOUR": "6", "FORGE_REMARKS_PER_HOUR": "5",
 		"FORGE_KEEP_DELIVERIES_DAYS": "3", "FORGE_KEEP_TAPES_DAYS": "4", "FORGE_KEEP_INCIDENTS_DAYS": "90", "FORGE_BACKUP_EVERY": "2h", "FORGE_BACKUP_KEEP": "5",
 		"FORGE_BACKUP_DIR": "/mnt/copies", "FORGE_METRICS_TOKEN_FILE": secret, "FORGE_REFLECTION": "false", "ANTHROPIC_API_KEY": "k",
 		"FORGE_DASHBOARD": "github", "FORGE_CLIENT_ID": "Iv1.a", "FORGE_CLIENT_SECRET_FILE": secret, "FORGE_CLIENT_SECRET": testSecret,
