@@ -19,6 +19,10 @@ type Store[T any] interface {
 	runs[T]
 	leases
 	inbox[T]
+
+	// Turn counts one more of something in a place, and returns the how manieth it is in
+	// its window, and when that began.
+	Turn(ctx context.Context, place string, now time.Time, window time.Duration) (int, time.Time, error)
 }
 
 // runs is the event log and what is folded from it.
@@ -93,10 +97,6 @@ type inbox[T any] interface {
 	// FinishDelivery records what became of a delivery; quiet says that nothing did. False when it does not wait
 	// any more, because it was finished before.
 	FinishDelivery(ctx context.Context, tx T, guid, outcome string, quiet bool, at time.Time) (bool, error)
-
-	// Turn counts one more of something in a place, and returns the how manieth it is in
-	// its window, and when that began.
-	Turn(ctx context.Context, place string, now time.Time, window time.Duration) (int, time.Time, error)
 
 	// FailDelivery records that a try failed, and why. It is tried again at next;
 	// after the fifth try it is dead.
