@@ -426,12 +426,13 @@ type Await struct {
 
 // Update is how taking in the base branch went.
 type Update struct {
-	Base      string   `json:"base"`                // SHA of the base branch that was taken in
-	Parent    string   `json:"parent"`              // SHA of the branch before
-	Head      string   `json:"head"`                // SHA of the merge; equal to Parent when there was nothing to take in
-	Conflicts []string `json:"conflicts,omitempty"` // paths that did not merge by themselves; then there is no merge
-	Markers   string   `json:"markers,omitempty"`   // with conflicts: the merge's tree, with markers where they are; "" in older runs
-	Resolved  string   `json:"resolved,omitempty"`  // how the implementer merged what did not merge by itself
-	Gone      []string `json:"gone,omitempty"`      // of a look: merged modules that are not on the branch any more
-	Unable    string   `json:"unable,omitempty"`    // with conflicts: why it could not, and what a human must say
+	Base      string       `json:"base"`                // SHA of the base branch that was taken in
+	Parent    string       `json:"parent"`              // SHA of the branch before
+	Head      string       `json:"head"`                // SHA of the merge; equal to Parent when there was nothing to take in
+	Conflicts []string     `json:"conflicts,omitempty"` // paths that did not merge by themselves; then there is no merge
+	Markers   string       `json:"markers,omitempty"`   // with conflicts: the merge's tree, with markers where they are; "" in older runs
+	Resolved  string       `json:"resolved,omitempty"`  // how the implementer merged what did not merge by itself
+	Met       []module.Met `json:"met,omitempty"`       // then: the commits of people that it was in conflict with
+	Gone      []string     `json:"gone,omitempty"`      // of a look: merged modules that are not on the branch any more
+	Unable    string       `json:"unable,omitempty"`    // with conflicts: why it could not, and what a human must say
 }

@@ -2,6 +2,8 @@ package pipeline
 
 import (
 	"slices"
+
+	"forge/pipeline/module"
 )
 
 // Execution is where a run stands in carrying out its phases.
@@ -187,6 +189,7 @@ func (r *Run) updated(it *Iteration, d Data) {
 		return
 	}
 	r.Counters.Updates++
+	r.met(u.Met)
 	if r.BaseHead == u.Base {
 		r.BaseHead = ""
 	}
@@ -199,6 +202,14 @@ func (r *Run) updated(it *Iteration, d Data) {
 	}
 	if u.Head != r.Head {
 		r.Head, it.Review, it.Tests = u.Head, nil, nil
+	}
+}
+
+// met notes the commits of people that a merge had conflicts with; of one that did before,
+// what is left of it now.
+func (r *Run) met(list []module.Met) {
+	for _, m := range list {
+		r.Met = append(slices.DeleteFunc(slices.Clone(r.Met), func(x module.Met) bool { return x.Path == m.Path && x.Commit == m.Commit }), m)
 	}
 }
 

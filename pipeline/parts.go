@@ -370,6 +370,7 @@ func (r *Run) AsPart() *module.Part {
 			}
 		}
 	}
+	p.Met = r.Met
 	if r.Plan != nil {
 		p.Proofs = r.partProofs()
 	}

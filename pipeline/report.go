@@ -363,7 +363,11 @@ func (r *Run) section(b *strings.Builder, it *Iteration) {
 		b.WriteString("\n")
 	}
 	if u := it.Update; u != nil && u.Resolved != "" {
-		fmt.Fprintf(b, "**Merged %s by hand** (%s): %s\n\n", r.Repo.DefaultBranch, text.ShortSHA(u.Head), u.Resolved)
+		fmt.Fprintf(b, "**Merged %s; the implementer resolved its conflicts** (%s): %s\n", r.Repo.DefaultBranch, text.ShortSHA(u.Head), u.Resolved)
+		for _, m := range u.Met {
+			fmt.Fprintf(b, "- %s\n", text.Clip(text.OneLine(m.String()), 300))
+		}
+		b.WriteString("\n")
 	}
 	if v := it.Review; v != nil {
 		verdict := "approved"

@@ -92,12 +92,24 @@ func (r *Run) reportScope(b *strings.Builder, it *Iteration, tier string) {
 		add("level: system")
 		add("mode: end to end; every criterion, every suite")
 	}
+	for _, m := range r.allMet() {
+		add("resolved by an agent: %s", text.Clip(text.OneLine(m.String()), 300))
+	}
 	if tier != "module" {
 		for _, w := range r.leftOut() {
 			add("without: %s", text.Clip(text.OneLine(w.What), 200))
 		}
 	}
 	section(b, "Validation scope", lines)
+}
+
+// allMet are the commits of people that conflicts were with, in the run and in its modules.
+func (r *Run) allMet() []module.Met {
+	out := slices.Clone(r.Met)
+	for i := range r.Parts {
+		out = append(out, r.Parts[i].Met...)
+	}
+	return out
 }
 
 // strays are the files of a module's change that are not its own, each with whose it is: the

@@ -123,6 +123,7 @@ type Run struct {
 	Closed   string   `json:"closed,omitempty"`   // why nothing reopens it: its pull request was merged or closed, until that is opened again, or its issue
 
 	Retargeted    string           `json:"retargeted,omitempty"` // another branch that the pull request goes into by now: nothing was judged for that
+	Met           []module.Met     `json:"met,omitempty"`        // commits of people that merges had conflicts with, which an agent resolved
 	BaseHead      string           `json:"base_head,omitempty"`  // where the base branch has gone, until that is taken in
 	Mergeable     *mergeable.State `json:"mergeable,omitempty"`  // how what was verified or accepted stands to the base branch by now; nil: as it did then
 	Rollouts      []rollout.Status `json:"rollouts,omitempty"`   // where the work runs, and how it fares there

@@ -268,7 +268,7 @@ func entered(run *pipeline.Run, p *pipeline.PhaseRef) line {
 	case pipeline.ModeReplan:
 		what = "planning again"
 	case pipeline.ModeConflict:
-		what = "merging by hand what does not merge by itself"
+		what = "resolving what does not merge by itself"
 	}
 	return line{string(p.Phase), fmt.Sprintf("iteration %d of %d: %s", p.Iteration, run.MaxIterations(), what)}
 }
@@ -280,7 +280,7 @@ func completed(run *pipeline.Run, d pipeline.Data) line {
 	case d.Update != nil && d.Update.Unable != "":
 		l.text = "the conflicts cannot be resolved: " + text.Clip(text.OneLine(d.Update.Unable), 200)
 	case d.Update != nil && d.Update.Resolved != "":
-		l.text = fmt.Sprintf("commit %.7s: merged by hand: %s", d.Update.Head, text.Clip(text.OneLine(d.Update.Resolved), 200))
+		l.text = fmt.Sprintf("commit %.7s: its conflicts are resolved: %s", d.Update.Head, text.Clip(text.OneLine(d.Update.Resolved), 200))
 	case d.Update != nil && len(d.Update.Conflicts) > 0:
 		l.text = "conflicts in " + strings.Join(d.Update.Conflicts, ", ")
 	case d.Phase.Mode == pipeline.ModeLook && len(d.Update.Gone) > 0:

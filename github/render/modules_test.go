@@ -38,3 +38,32 @@ func TestMergedEarly(t *testing.T) {
 		t.Errorf("a is merged:\n%s", body)
 	}
 }
+
+// What a merge did to a person's commit stands on the pull request, and that a push took a
+// merged module off the branch.
+func TestMergesOverPeople(t *testing.T) {
+	cfg := config.Default()
+	cfg.Modules = config.Modules{Mode: config.ModulesAuto, Max: 6, Parallel: 2, Iterations: 3, Rounds: 1, OnFailure: "ask"}
+	p := pipelinetest.New(cfg, pipeline.Task{Issue: 1, Title: "Sum is wrong"})
+	err := p.Play(`plan split a, b; unwired
+		part a: plan given
+		part a: implement it
+		part a: review ok
+		part a: test ok
+		merge ok
+		notice push h9
+		merge gone a
+		merge conflict a/a.js
+		part a: update markers a/a.js
+		part a: update resolved took ours over a/a.js by ann keeps 0 of 2`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := testView(&p.Run).PullBody()
+	for _, want := range []string{"was merged, and not on the branch any more when ann pushed h9: it is to be merged again", "## Conflicts with what people committed",
+		"⚠️ a/a.js was in conflict with c0ffee1 by ann (\"mine\"): nothing of it is left there, as the implementer of the module `a` resolved it"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%q is not said:\n%s", want, body)
+		}
+	}
+}

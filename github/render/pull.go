@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/module"
 	"forge/pipeline/proof"
 )
 
@@ -26,7 +27,7 @@ func (v Renderer) PullBody() string {
 		issues = "Known issues"
 	}
 	return v.body("pull", v.verdict(), v.what(), v.why(), v.criteria(),
-		section("Decisions", bullets(v.decided())), section("Modules", v.modules()), section("Iterations", v.iterations()),
+		section("Decisions", bullets(v.decided())), section("Conflicts with what people committed", bullets(v.met())), section("Modules", v.modules()), section("Iterations", v.iterations()),
 		section(issues, bullets(append(v.Left(50), v.unjudged()...))), section("Let pass by people", bullets(v.waivers())),
 		section("Tests that had to change", bullets(v.changedTests())),
 		section("Tests of the base that this change edits", bullets(v.editedTests())),
@@ -107,10 +108,30 @@ func (v Renderer) what() string {
 	}
 	for i := range v.Run.Iterations {
 		if u := v.Run.Iterations[i].Update; u != nil && u.Resolved != "" {
-			text += fmt.Sprintf("\n\nConflicts with %s were merged by hand in %s: ", code(v.Run.Repo.DefaultBranch), v.commit(u.Head)) + v.block(u.Resolved, 2000)
+			text += fmt.Sprintf("\n\nConflicts with %s were resolved by the implementer in %s: ", code(v.Run.Repo.DefaultBranch), v.commit(u.Head)) + v.block(u.Resolved, 2000)
 		}
 	}
 	return section("What", strings.TrimSpace(text))
+}
+
+// met are the commits of people that an agent resolved a conflict with, in the run and its
+// modules: what is left of them.
+func (v Renderer) met() (out []string) {
+	say := func(where string, list []module.Met) {
+		for _, m := range list {
+			icon := "🔀"
+			if m.Kept < m.Lines {
+				icon = "⚠️"
+			}
+			out = append(out, fmt.Sprintf("%s %s%s", icon, v.line(m.String(), 400), where))
+		}
+	}
+	say("", v.Run.Met)
+	for i := range v.Run.Parts {
+		p := &v.Run.Parts[i]
+		say(fmt.Sprintf(", as the implementer of the module %s resolved it", code(p.ID)), p.Met)
+	}
+	return out
 }
 
 func (v Renderer) why() string {

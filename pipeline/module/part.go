@@ -1,6 +1,7 @@
 package module
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -60,6 +61,7 @@ type Part struct {
 	Millis    int64     `json:"ms,omitempty"` // of work
 	Changed   time.Time `json:"changed,omitzero"`
 
+	Met    []Met               `json:"met,omitempty"`    // commits of people that its merges had conflicts with
 	Proofs map[string][]string `json:"proofs,omitempty"` // by its criteria's words, the tests that it names for them
 
 	// What its parent has made of it.
@@ -88,6 +90,30 @@ const (
 	Without = "without" // the plan is revised without it
 	Wired   = "wired"   // it needed one of those, and the integration builds what is left of it
 )
+
+// Met is a commit of a person that a merge had a conflict with, which an agent resolved.
+type Met struct {
+	Path    string `json:"path"`
+	Commit  string `json:"commit"`
+	By      string `json:"by"`      // its author's name
+	Subject string `json:"subject"` // its message's first line
+	Lines   int    `json:"lines,omitempty"`
+	Kept    int    `json:"kept,omitempty"` // of the lines that it brought, those that stand in what the agent made of it
+}
+
+// String says what became of the person's lines.
+func (m Met) String() string {
+	left := fmt.Sprintf("%d of its %d lines are left", m.Kept, m.Lines)
+	switch {
+	case m.Lines == 0:
+		left = "it only takes lines away"
+	case m.Kept == 0:
+		left = "nothing of it is left there"
+	case m.Kept == m.Lines:
+		left = "all of its lines are left"
+	}
+	return fmt.Sprintf("%s was in conflict with %s by %s (%q): %s", m.Path, m.Commit[:min(7, len(m.Commit))], m.By, m.Subject, left)
+}
 
 // Rework is what sends a module back to work after it was verified.
 type Rework struct {

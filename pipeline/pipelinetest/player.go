@@ -488,7 +488,8 @@ func (p *Player) Outcome(verb, rest string, ref *pipeline.PhaseRef, working bool
 		case "unable":
 			d.Update.Unable = arg
 		case "resolved":
-			d.Update.Conflicts, d.Update.Markers, d.Update.Resolved = nil, "", arg
+			how, over, _ := strings.Cut(arg, " over ")
+			d.Update.Conflicts, d.Update.Markers, d.Update.Resolved, d.Update.Met = nil, "", how, met(over)
 			fallthrough
 		case "ok":
 			d.Update.Head, d.Tests = p.commit(), Tests(d.Update.Base, "ok")
@@ -561,6 +562,15 @@ func Reply(s string) *upstream.Reply {
 		r.Criterion, r.Text, _ = strings.Cut(rest, ": ")
 	}
 	return r
+}
+
+// met reads "PATH by NAME keeps N of N": a person's commit that a merge had a conflict with.
+func met(s string) []module.Met {
+	m := module.Met{Commit: "c0ffee1234", Subject: "mine"}
+	if n, _ := fmt.Sscanf(s, "%s by %s keeps %d of %d", &m.Path, &m.By, &m.Kept, &m.Lines); n < 4 {
+		return nil
+	}
+	return []module.Met{m}
 }
 
 func (p *Player) commit() string {

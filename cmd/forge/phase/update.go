@@ -129,6 +129,10 @@ func (x *Executor) mergeByHand(ctx context.Context, run *pipeline.Run, job agent
 	if u.Head, err = x.o.Gateway.Commit(ctx, run.Repo, o); err != nil {
 		return asAgentFault(err)
 	}
+	bot := func(name, email string) bool { return name == o.Author || email == o.Email }
+	if u.Met, err = x.o.Gateway.Met(ctx, run.Repo, run.Head, u.Base, u.Head, m.Conflicts, bot); err != nil {
+		return err
+	}
 	u.Conflicts, u.Markers, u.Resolved = nil, "", impl.Summary
 	return nil
 }
