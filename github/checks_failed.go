@@ -7,13 +7,13 @@ import (
 	"net/http"
 	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"forge/github/render"
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 
 	gh "github.com/google/go-github/v62/github"
@@ -29,7 +29,7 @@ const (
 )
 
 // exitLine is what GitHub Actions says of every failing step; it names no cause.
-var exitLine = regexp.MustCompile(`(?i)^(##\[error\])?(the )?process completed with exit code \d+\.?$`)
+var exitLine = lazyregexp.New(`(?i)^(##\[error\])?(the )?process completed with exit code \d+\.?$`)
 
 // checkRun judges a check run, and looks into it when it failed.
 func (r *checksReader) checkRun(ctx context.Context, c *gh.CheckRun) error {

@@ -1,13 +1,13 @@
 package github
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"forge/github/render"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 )
 
@@ -20,13 +20,13 @@ const (
 
 var (
 	// Colours, cursor movements, titles, and their 8-bit forms.
-	ansi = regexp.MustCompile("\x1b\\[[0-9;:<=>?]*[ -/]*[@-~]|\u009b[0-9;:<=>?]*[ -/]*[@-~]|\x1b[\\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\\\)?|\x1b[ -/]*[0-~]")
+	ansi = lazyregexp.New("\x1b\\[[0-9;:<=>?]*[ -/]*[@-~]|\u009b[0-9;:<=>?]*[ -/]*[@-~]|\x1b[\\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\\\)?|\x1b[ -/]*[0-~]")
 	// GitHub Actions puts the time in front of every line.
-	stampRule = regexp.MustCompile(`^\x{feff}?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z) ?`)
+	stampRule = lazyregexp.New(`^\x{feff}?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z) ?`)
 	// The runner's own markers: ##[group]Run go test.
-	marks = regexp.MustCompile(`^##\[(group|section|command|warning|notice)\]`)
+	marks = lazyregexp.New(`^##\[(group|section|command|warning|notice)\]`)
 	// How the first line of a failure looks in the tools people use.
-	errorLine = regexp.MustCompile(`^\s*(?:##\[error\]|--- FAIL|FAIL\b|panic:|fatal(?: error)?:|Traceback \(most|not ok\b|E   |[✕✗✘●×] |\d+\) )|` +
+	errorLine = lazyregexp.New(`^\s*(?:##\[error\]|--- FAIL|FAIL\b|panic:|fatal(?: error)?:|Traceback \(most|not ok\b|E   |[✕✗✘●×] |\d+\) )|` +
 		`\b(?:[A-Z]\w*)?(?:Error|Exception)\b(?:\[\w+\])?:|(?:^|[\s:])(?:error|ERROR)(?:\[\w+\]|\s+TS\d+)?:|\berror TS\d+|npm ERR!|\bFAILED\b|: undefined: |:\d+:\d+: `)
 )
 

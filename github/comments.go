@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 
 	gh "github.com/google/go-github/v62/github"
 )
@@ -71,7 +71,7 @@ func (a *App) mayWrite(ctx context.Context, repo pipeline.Repo, by pipeline.Acto
 }
 
 // commandLine is a line that orders a bot to do something: "/forge retry".
-var commandLine = regexp.MustCompile(`^/[a-z][a-z-]*(\s|$)`)
+var commandLine = lazyregexp.New(`^/[a-z][a-z-]*(\s|$)`)
 
 // withoutCommands is a comment without its commands, which have their own way into a run, and
 // without what it quotes of others, who may have no say.

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"regexp"
 	"strings"
 	"time"
 
 	gh "github.com/google/go-github/v62/github"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 )
 
@@ -28,7 +28,7 @@ type Registered struct {
 // or is older than an hour.
 var ErrCodeUsed = errors.New("GitHub does not know the code of the registration: it was used, or is over an hour old")
 
-var registrationCode = regexp.MustCompile(`^[A-Za-z0-9_-]{1,200}$`)
+var registrationCode = lazyregexp.New(`^[A-Za-z0-9_-]{1,200}$`)
 
 // Register turns the code with which GitHub ends the manifest flow into the App. A
 // code works once, within an hour. base is as in [Options.BaseURL].

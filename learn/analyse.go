@@ -2,11 +2,11 @@ package learn
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 )
 
@@ -20,18 +20,18 @@ type Analysis struct {
 func (a Analysis) Words() string { return strings.Join(a.Kinds, " and ") }
 
 var (
-	token   = regexp.MustCompile("\"(?:[^\"\\\\\n]|\\\\.)*\"|'(?:[^'\\\\\n]|\\\\.)*'|`[^`]*`|[A-Za-z_][A-Za-z0-9_]*|[0-9][0-9A-Za-z_.]*|[^\\s\\w]")
-	ident   = regexp.MustCompile(`^[A-Za-z_]`)
-	literal = regexp.MustCompile("^[\"'`0-9]")
-	comment = regexp.MustCompile(`^\s*(//|#|/\*|\*|--|<!--|""")`)
-	guard   = regexp.MustCompile(`^\s*(if|unless|guard)\b`)
-	leave   = regexp.MustCompile(`\b(return|continue|break|throw|raise|panic)\b`)
-	errIf   = regexp.MustCompile(`\berr\s*!=\s*nil\b|\bcatch\b|\bexcept\b|\bis_err\b`)
-	wrap    = regexp.MustCompile(`%w|\bfrom\s+e(rr|xc)?\b|errors\.(Wrap|Join)|\.(with_)?context\(|cause:`)
-	logs    = regexp.MustCompile(`(?i)\b(log|logger|slog|console)\.\w+|\bprint(f|ln)?\(`)
-	tests   = regexp.MustCompile(`\bt\.(Run|Error|Fatal)|\bfunc Test|\bassert|\bexpect\(|\bdef test_`)
-	frees   = regexp.MustCompile(`\bdefer\b|\bfinally\b|\bwith \w|\.Close\(\)`)
-	locks   = regexp.MustCompile(`(?i)\b\w*mu(tex)?\.r?lock\(|\bsynchronized\b|\bsync\.`)
+	token   = lazyregexp.New("\"(?:[^\"\\\\\n]|\\\\.)*\"|'(?:[^'\\\\\n]|\\\\.)*'|`[^`]*`|[A-Za-z_][A-Za-z0-9_]*|[0-9][0-9A-Za-z_.]*|[^\\s\\w]")
+	ident   = lazyregexp.New(`^[A-Za-z_]`)
+	literal = lazyregexp.New("^[\"'`0-9]")
+	comment = lazyregexp.New(`^\s*(//|#|/\*|\*|--|<!--|""")`)
+	guard   = lazyregexp.New(`^\s*(if|unless|guard)\b`)
+	leave   = lazyregexp.New(`\b(return|continue|break|throw|raise|panic)\b`)
+	errIf   = lazyregexp.New(`\berr\s*!=\s*nil\b|\bcatch\b|\bexcept\b|\bis_err\b`)
+	wrap    = lazyregexp.New(`%w|\bfrom\s+e(rr|xc)?\b|errors\.(Wrap|Join)|\.(with_)?context\(|cause:`)
+	logs    = lazyregexp.New(`(?i)\b(log|logger|slog|console)\.\w+|\bprint(f|ln)?\(`)
+	tests   = lazyregexp.New(`\bt\.(Run|Error|Fatal)|\bfunc Test|\bassert|\bexpect\(|\bdef test_`)
+	frees   = lazyregexp.New(`\bdefer\b|\bfinally\b|\bwith \w|\.Close\(\)`)
+	locks   = lazyregexp.New(`(?i)\b\w*mu(tex)?\.r?lock\(|\bsynchronized\b|\bsync\.`)
 )
 
 // Analyse says what kind of change turned before into after (H3, H4). It looks at
@@ -128,8 +128,8 @@ func consistent(n int, at func(int) (string, string)) bool {
 // sayLines names changes by what the new lines have and the old ones have not.
 func sayLines(say func(category pipeline.Category, format string, args ...any), gone, come []string) {
 	was, is := strings.Join(gone, "\n"), strings.Join(come, "\n")
-	fresh := func(r *regexp.Regexp) bool { return len(r.FindAllString(is, -1)) > len(r.FindAllString(was, -1)) }
-	lost := func(r *regexp.Regexp) bool { return len(r.FindAllString(is, -1)) < len(r.FindAllString(was, -1)) }
+	fresh := func(r *lazyregexp.Regexp) bool { return len(r.FindAllString(is, -1)) > len(r.FindAllString(was, -1)) }
+	lost := func(r *lazyregexp.Regexp) bool { return len(r.FindAllString(is, -1)) < len(r.FindAllString(was, -1)) }
 	if fresh(wrap) {
 		say(pipeline.CategoryCorrectness, "wraps the error with its context")
 	}

@@ -2,19 +2,19 @@ package learn
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"forge/learn/cite"
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 )
 
 var (
-	quoted   = regexp.MustCompile("`([^`\n]+)`")
-	cited    = regexp.MustCompile(`^[A-Za-z_][\w.:]*[\w](?:\(\))?$`)
-	number   = regexp.MustCompile(`\b[0-9]+(?:\.[0-9]+)?\b`)
-	lastName = regexp.MustCompile(`[A-Za-z_]\w*$`)
+	quoted   = lazyregexp.New("`([^`\n]+)`")
+	cited    = lazyregexp.New(`^[A-Za-z_][\w.:]*[\w](?:\(\))?$`)
+	number   = lazyregexp.New(`\b[0-9]+(?:\.[0-9]+)?\b`)
+	lastName = lazyregexp.New(`[A-Za-z_]\w*$`)
 )
 
 // Cites returns the files that a learning is about, and the names in them that it tells

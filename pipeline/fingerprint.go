@@ -3,9 +3,10 @@ package pipeline
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"regexp"
 	"strings"
 	"unicode"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // Digest returns the identity of a finding across iterations: 16 hex digits
@@ -42,18 +43,18 @@ func (f *Failure) ErrorKey() string {
 
 // varying is what differs between two runs of a test that fails in one way.
 var varying = []struct {
-	find *regexp.Regexp
+	find *lazyregexp.Regexp
 	by   string
 }{
-	{regexp.MustCompile(`(/private)?/(tmp|var/tmp|var/folders|dev/shm)/[^\s'":,)\]]*`), "/tmp/#"},
-	{regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`), "#uuid"},
-	{regexp.MustCompile(`\b0x[0-9a-f]+\b`), "0x#"},
-	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d[t ]\d\d:\d\d(:\d\d([.,]\d+)?)?(z|[+-]\d\d:?\d\d)?`), "#time"},
-	{regexp.MustCompile(`\b\d\d:\d\d:\d\d([.,]\d+)?\b`), "#time"},
-	{regexp.MustCompile(`\b(\d+h)?(\d+m)?\d+(\.\d+)? ?(ns|µs|us|ms|s|secs?|seconds?|milliseconds?|minutes?)\b`), "#s"},
-	{regexp.MustCompile(`\b(localhost|127\.0\.0\.1|\[::1?\]|0\.0\.0\.0):\d+`), "$1:#"},
-	{regexp.MustCompile(`(\.[a-z]{1,6}):\d+(:\d+)?`), "$1:#"},
-	{regexp.MustCompile(`\b(line|lines|pid|process|goroutine) \d+`), "$1 #"},
+	{lazyregexp.New(`(/private)?/(tmp|var/tmp|var/folders|dev/shm)/[^\s'":,)\]]*`), "/tmp/#"},
+	{lazyregexp.New(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`), "#uuid"},
+	{lazyregexp.New(`\b0x[0-9a-f]+\b`), "0x#"},
+	{lazyregexp.New(`\b\d{4}-\d\d-\d\d[t ]\d\d:\d\d(:\d\d([.,]\d+)?)?(z|[+-]\d\d:?\d\d)?`), "#time"},
+	{lazyregexp.New(`\b\d\d:\d\d:\d\d([.,]\d+)?\b`), "#time"},
+	{lazyregexp.New(`\b(\d+h)?(\d+m)?\d+(\.\d+)? ?(ns|µs|us|ms|s|secs?|seconds?|milliseconds?|minutes?)\b`), "#s"},
+	{lazyregexp.New(`\b(localhost|127\.0\.0\.1|\[::1?\]|0\.0\.0\.0):\d+`), "$1:#"},
+	{lazyregexp.New(`(\.[a-z]{1,6}):\d+(:\d+)?`), "$1:#"},
+	{lazyregexp.New(`\b(line|lines|pid|process|goroutine) \d+`), "$1 #"},
 }
 
 // digest hashes parts with their lengths, so that no two lists of parts collide

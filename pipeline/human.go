@@ -2,11 +2,11 @@ package pipeline
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 )
 
@@ -156,7 +156,7 @@ func (r *Run) reviewedBy(n Notice, ev func(EventType, Data) []Event, at time.Tim
 }
 
 // box is a task-list box, ticked or not.
-var box = regexp.MustCompile(`(?m)^(\s*[-*+]\s+)\[[ xX]\]`)
+var box = lazyregexp.New(`(?m)^(\s*[-*+]\s+)\[[ xX]\]`)
 
 // sameWish reports whether two texts of a task ask for the same: spacing, ticked
 // boxes and the settings in front do not count.

@@ -1,9 +1,10 @@
 package pipeline
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // How much of their words two messages must share, by Dice's coefficient, to be
@@ -119,7 +120,7 @@ const alikeFailure = 0.6
 
 // quoted are values within an error: what a test got changes from one attempt to
 // the next, what is wrong with it does not.
-var quoted = regexp.MustCompile("\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`|'[^']*'|\\b0x[0-9a-f]+\\b")
+var quoted = lazyregexp.New("\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`|'[^']*'|\\b0x[0-9a-f]+\\b")
 
 // sameError is how much two errors of one test share, 0 to 1, and whether they are
 // most probably one failure.

@@ -1,13 +1,13 @@
 package delivery
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"forge/pipeline"
 	"forge/pipeline/command"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 )
 
@@ -173,7 +173,7 @@ func (r reader) deleted() {
 }
 
 // queued is a merge group's branch: the last of its pull requests is in the name.
-var queued = regexp.MustCompile(`^refs/heads/gh-readonly-queue/.+/pr-([0-9]{1,9})-[0-9a-f]{7,64}$`)
+var queued = lazyregexp.New(`^refs/heads/gh-readonly-queue/.+/pr-([0-9]{1,9})-[0-9a-f]{7,64}$`)
 
 func (r reader) mergeGroup() {
 	g := r.d.MergeGroup

@@ -2,13 +2,13 @@ package delivery
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
 
 	"forge/pipeline"
 	"forge/pipeline/command"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 )
 
@@ -122,7 +122,7 @@ func check(c *command.Line, slug string) {
 }
 
 // handle is the name of a finding; see pipeline.Run.Handle.
-var handle = regexp.MustCompile(`^[Ff][0-9]{1,4}$`)
+var handle = lazyregexp.New(`^[Ff][0-9]{1,4}$`)
 
 func joinWords(a, b string) string { return strings.TrimSpace(a + "\n" + b) }
 

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 
 	"forge/pipeline/lazyregexp"
@@ -24,7 +25,7 @@ const (
 var wordsFile string
 
 // table has the phrases of words.txt by what they say.
-var table = readTable(wordsFile)
+var table = sync.OnceValue(func() map[string][]phrase { return readTable(wordsFile) })
 
 // phrase is a phrase as its words, or as a text that is looked for inside others.
 type phrase struct {
@@ -147,7 +148,7 @@ func Read(body string) Stance {
 // whether one stands there negated.
 func said(clause, kind string) (plain, negated bool) {
 	w, whole := words(clause), squeeze(clause)
-	for _, p := range table[kind] {
+	for _, p := range table()[kind] {
 		if p.inside != "" {
 			plain = plain || strings.Contains(whole, p.inside)
 			continue
@@ -167,7 +168,7 @@ func said(clause, kind string) (plain, negated bool) {
 }
 
 func negates(word string) bool {
-	return slices.ContainsFunc(table["negation"], func(p phrase) bool { return len(p.words) == 1 && p.words[0] == word })
+	return slices.ContainsFunc(table()["negation"], func(p phrase) bool { return len(p.words) == 1 && p.words[0] == word })
 }
 
 func has(s, kind string) bool {
@@ -179,7 +180,7 @@ func has(s, kind string) bool {
 // bug". What separates words is lost.
 func without(clause, kind string) string {
 	w := words(clause)
-	for _, p := range table[kind] {
+	for _, p := range table()[kind] {
 		if p.inside != "" {
 			w = words(strings.ReplaceAll(strings.Join(w, " "), p.inside, " "))
 			continue
@@ -203,7 +204,7 @@ func deed(clause string) bool {
 	for len(w) > 0 && slices.Contains(fillers, w[0]) {
 		w = w[1:]
 	}
-	return slices.ContainsFunc(table["deed"], func(p phrase) bool {
+	return slices.ContainsFunc(table()["deed"], func(p phrase) bool {
 		return len(p.words) > 0 && len(p.words) <= len(w) && slices.Equal(w[:len(p.words)], p.words)
 	})
 }
@@ -231,7 +232,7 @@ func squash(w []string) []string {
 	polite := []string{"thanks", "thank", "you", "hey", "hi", "also", "and", "too", "here", "at", "it", "this", "that", "to", "done"}
 	for changed := true; changed && len(w) > 0; {
 		changed = false
-		for _, p := range table["chatter"] {
+		for _, p := range table()["chatter"] {
 			for i := 0; len(p.words) > 0 && i+len(p.words) <= len(w); i++ {
 				if slices.Equal(w[i:i+len(p.words)], p.words) && (len(p.words) > 1 || len(w) <= 3) {
 					w, changed = slices.Delete(slices.Clone(w), i, i+len(p.words)), true

@@ -119,7 +119,7 @@ func TestMachine(t *testing.T) {
 // No phrase is both a refusal and a consent, and each is found by itself.
 func TestPhrases(t *testing.T) {
 	for kind, want := range map[string]Stance{"dismiss": Dismiss, "agree": Agree, "deed": Agree, "later": Later} {
-		for _, p := range table[kind] {
+		for _, p := range table()[kind] {
 			text := p.inside + strings.Join(p.words, " ")
 			if got := Read(text); got != want {
 				t.Errorf("Read(%q) = %d, want %d: %s", text, got, want, kind)

@@ -2,11 +2,12 @@ package githubtest
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // The functions here change the model and tell the App of it. Everything that
@@ -438,7 +439,7 @@ func (s *Server) revert(p *pull, by *account) (*pull, error) {
 	return s.openPull(r, by, title, fmt.Sprintf("Reverts %s#%d", r.fullName(), p.number), branch, p.baseRef, false), nil
 }
 
-var closing = regexp.MustCompile(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):? +#(\d+)`)
+var closing = lazyregexp.New(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):? +#(\d+)`)
 
 func (s *Server) markMerged(p *pull, by *account, sha string) {
 	p.merged, p.mergedBy, p.mergeSHA, p.state = s.now(), by, sha, "closed"

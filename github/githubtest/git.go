@@ -8,12 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"sort"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"forge/pipeline/lazyregexp"
 )
 
 const zeroSHA = "0000000000000000000000000000000000000000"
@@ -95,7 +96,7 @@ func (s *Server) gitEnv() []string {
 
 // fixed are revisions that always mean the same: whole object ids, with a path,
 // a type or a second one behind them.
-var fixed = regexp.MustCompile(`^\^?[0-9a-f]{40}(?::.*|\^\{\w+\}|\.\.\.?[0-9a-f]{40})?$`)
+var fixed = lazyregexp.New(`^\^?[0-9a-f]{40}(?::.*|\^\{\w+\}|\.\.\.?[0-9a-f]{40})?$`)
 
 // maxAsked bounds the answers that are kept; then all are forgotten.
 const maxAsked = 4096

@@ -2,10 +2,11 @@ package githubtest
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // history is what the oracle judges by. s.mu is held by whoever writes to it.
@@ -31,7 +32,7 @@ func (h *history) moved(r *repository, ref, old, sha string, by *account) {
 }
 
 // order is what people write to have something done: a command, or a ticked box.
-var order = regexp.MustCompile(`(?m)^/[a-z]|\[[xX]\]`)
+var order = lazyregexp.New(`(?m)^/[a-z]|\[[xX]\]`)
 
 // asks takes note of a word on an issue or pull request that may ask for work: a label,
 // or a text with a command or a ticked box.
@@ -148,7 +149,7 @@ func (s *Server) notOwn(m move, slug string) string {
 	return ""
 }
 
-var branchNumber = regexp.MustCompile(`^[^/]+/(?:issue-)?(\d+)\b`)
+var branchNumber = lazyregexp.New(`^[^/]+/(?:issue-)?(\d+)\b`)
 
 // issueOf is the number of the issue that a branch is for, by its name; 0 for none.
 func issueOf(branch string) int {
@@ -160,7 +161,7 @@ func issueOf(branch string) int {
 	return n
 }
 
-var marker = regexp.MustCompile(`<!-- [a-z-]+:[^ ]+ -->`)
+var marker = lazyregexp.New(`<!-- [a-z-]+:[^ ]+ -->`)
 
 // twice lists what the App has posted more than once: texts with the same marker at the
 // same place, check runs of the same name for the same commit and purpose, and pull

@@ -9,23 +9,26 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
 //go:embed pages
 var pageFiles embed.FS
 
-var pageTemplates = template.Must(template.New("").Funcs(template.FuncMap{
-	"ago":   func(t time.Time) string { return t.Format("2 Jan 15:04") },
-	"short": func(sha string) string { return fmt.Sprintf("%.7s", sha) },
-	"dict": func(kv ...any) obj {
-		o := obj{}
-		for i := 0; i+1 < len(kv); i += 2 {
-			o[fmt.Sprint(kv[i])] = kv[i+1]
-		}
-		return o
-	},
-}).ParseFS(pageFiles, "pages/*.html"))
+var pageTemplates = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(template.FuncMap{
+		"ago":   func(t time.Time) string { return t.Format("2 Jan 15:04") },
+		"short": func(sha string) string { return fmt.Sprintf("%.7s", sha) },
+		"dict": func(kv ...any) obj {
+			o := obj{}
+			for i := 0; i+1 < len(kv); i += 2 {
+				o[fmt.Sprint(kv[i])] = kv[i+1]
+			}
+			return o
+		},
+	}).ParseFS(pageFiles, "pages/*.html"))
+})
 
 // userCookie says as whom somebody clicks.
 const userCookie = "githubtest_user"
@@ -108,7 +111,7 @@ func (s *Server) render(w http.ResponseWriter, r *http.Request, page string, f f
 	s.mu.Unlock()
 	f.Back, f.Error = r.URL.Path, r.URL.Query().Get("error")
 	var buf strings.Builder
-	if err := pageTemplates.ExecuteTemplate(&buf, page, f); err != nil {
+	if err := pageTemplates().ExecuteTemplate(&buf, page, f); err != nil {
 		s.log.Error("render a page", "page", page, "error", err)
 		http.Error(w, "the page could not be made", http.StatusInternalServerError)
 		return

@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // Person is somebody who uses this GitHub in a browser. Each method does what a
@@ -28,7 +29,7 @@ func (s *Server) As(login string) *Person {
 	return &Person{s: s, Login: a.login, ID: a.id, Token: a.token}
 }
 
-var nameRule = regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?$`)
+var nameRule = lazyregexp.New(`^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?$`)
 
 // AddRepo makes a repository, public until SetPrivate, with a first commit of the
 // given files on the branch main. Its owner joins if new. It returns the full name,
@@ -311,7 +312,7 @@ func (p *Person) EditComment(repo string, id int64, body string) error {
 	})
 }
 
-var taskBox = regexp.MustCompile(`(?m)^([ \t>]*(?:[-*+]|\d+[.)])[ \t]+\[)([ xX])(\][ \t])(.*)$`)
+var taskBox = lazyregexp.New(`(?m)^([ \t>]*(?:[-*+]|\d+[.)])[ \t]+\[)([ xX])(\][ \t])(.*)$`)
 
 // TickBox ticks, or unticks, the nth task-list box in a comment, from 0.
 func (p *Person) TickBox(repo string, id int64, nth int) error {

@@ -2,11 +2,11 @@ package render
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/proof"
 	"forge/pipeline/rollout"
 	"forge/pipeline/text"
@@ -68,7 +68,7 @@ func deploymentsOf(r *pipeline.Run) []rollout.Status {
 }
 
 // notInPaths is what names of environments have that paths should not.
-var notInPaths = regexp.MustCompile(`[^A-Za-z0-9_]+`)
+var notInPaths = lazyregexp.New(`[^A-Za-z0-9_]+`)
 
 // deployment is the record of where the work runs: what was brought there, and how it fares.
 func deployment(r *pipeline.Run, d rollout.Status) string {

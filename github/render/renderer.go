@@ -8,12 +8,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 )
 
@@ -26,7 +26,7 @@ type Renderer struct {
 	Label string // the label that starts a run
 }
 
-var plainKey = regexp.MustCompile(`^[A-Za-z0-9/_.:-]+$`)
+var plainKey = lazyregexp.New(`^[A-Za-z0-9/_.:-]+$`)
 
 // marker is hidden in what belongs to a run, so that it is found again.
 func Marker(trace, key string) string {

@@ -2,10 +2,11 @@ package render
 
 import (
 	"net/url"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // MaxText bounds what is written into one body, in characters. GitHub's own limit
@@ -18,19 +19,19 @@ const MaxText = 65_000
 const zwsp = "\u200b"
 
 var (
-	htmlComment = regexp.MustCompile(`(?s)<!--.*?(-->|$)`)
-	image       = regexp.MustCompile(`!\[([^\]\n]*)\](\([^)\n]*\)|\[[^\]\n]*\])?`)
-	imageTag    = regexp.MustCompile(`(?i)<(img|picture|source|svg|video|audio|iframe|object|embed)\b[^>]*>?`)
-	address     = regexp.MustCompile(`(?i)(https?|ftp)://[^\s<]*`)
-	plainURL    = regexp.MustCompile(`^(?i)https?://[a-z0-9.:-]+(/[a-z0-9/_.#?=&%~+,-]*)?[)\]*_.,;:!?'"]*$`)
-	www         = regexp.MustCompile(`(?i)(www)\.`)
-	closing     = regexp.MustCompile("(?i)(c|f|r)(lose[sd]?|ix(?:e[sd])?|esolve[sd]?)(\\b[\\s:*_`~\\\\]*(?:#|gh-|[\\w.-]+/[\\w.-]+\\\\?#|https?://))")
+	htmlComment = lazyregexp.New(`(?s)<!--.*?(-->|$)`)
+	image       = lazyregexp.New(`!\[([^\]\n]*)\](\([^)\n]*\)|\[[^\]\n]*\])?`)
+	imageTag    = lazyregexp.New(`(?i)<(img|picture|source|svg|video|audio|iframe|object|embed)\b[^>]*>?`)
+	address     = lazyregexp.New(`(?i)(https?|ftp)://[^\s<]*`)
+	plainURL    = lazyregexp.New(`^(?i)https?://[a-z0-9.:-]+(/[a-z0-9/_.#?=&%~+,-]*)?[)\]*_.,;:!?'"]*$`)
+	www         = lazyregexp.New(`(?i)(www)\.`)
+	closing     = lazyregexp.New("(?i)(c|f|r)(lose[sd]?|ix(?:e[sd])?|esolve[sd]?)(\\b[\\s:*_`~\\\\]*(?:#|gh-|[\\w.-]+/[\\w.-]+\\\\?#|https?://))")
 	// A merge makes a commit message of a pull request's title and body: these keep CI from running.
-	skipsCI     = regexp.MustCompile(`(?i)\[((?:skip|no)[ _-]*(?:ci|actions?|checks?|pipelines?|builds?|tests?|azurepipelines|github[ -]actions)|(?:ci|actions?|azurepipelines|travis|circleci|azp|pipelines?)[ _-]*(?:skip|no))\b`)
-	skipTrailer = regexp.MustCompile(`(?im)^([\s>*_]*s)(kip-checks\s*:)|(\*{2,}\s*N)(O[_ -]?CI)`)
+	skipsCI     = lazyregexp.New(`(?i)\[((?:skip|no)[ _-]*(?:ci|actions?|checks?|pipelines?|builds?|tests?|azurepipelines|github[ -]actions)|(?:ci|actions?|azurepipelines|travis|circleci|azp|pipelines?)[ _-]*(?:skip|no))\b`)
+	skipTrailer = lazyregexp.New(`(?im)^([\s>*_]*s)(kip-checks\s*:)|(\*{2,}\s*N)(O[_ -]?CI)`)
 	// Whoever ticks a box says what stands behind it: only Forge's own can be ticked.
-	taskBox   = regexp.MustCompile(`(?m)^((?:[ \t]*(?:>|[-*+]|\d{1,9}[.)]))*[ \t]*)\[([ \t\x{a0}xX])\]`)
-	reference = regexp.MustCompile(`(?i)(#|gh-)(\d)`)
+	taskBox   = lazyregexp.New(`(?m)^((?:[ \t]*(?:>|[-*+]|\d{1,9}[.)]))*[ \t]*)\[([ \t\x{a0}xX])\]`)
+	reference = lazyregexp.New(`(?i)(#|gh-)(\d)`)
 )
 
 // prose makes text of a model or a person harmless on GitHub (S24): no HTML, no

@@ -10,10 +10,10 @@ import (
 	"cmp"
 	"fmt"
 	"hash/fnv"
-	"regexp"
 	"slices"
 	"strings"
 
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/record"
 	"forge/pipeline/source"
 )
@@ -138,8 +138,8 @@ type file struct {
 
 // plain cuts text of a language that is not known; a comment goes to the end of the line.
 var (
-	plain   = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[\pL_][\pL\pN_]*|\pN[\pL\pN_.]*|\S`)
-	comment = regexp.MustCompile(`^\s*(?:#|//|--|;|<!--|\*).*$|\s(?:#|//|--)\s.*$`)
+	plain   = lazyregexp.New(`"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[\pL_][\pL\pN_]*|\pN[\pL\pN_.]*|\S`)
+	comment = lazyregexp.New(`^\s*(?:#|//|--|;|<!--|\*).*$|\s(?:#|//|--)\s.*$`)
 )
 
 func read(path, text string) *file {

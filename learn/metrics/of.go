@@ -2,12 +2,12 @@ package metrics
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"time"
 
 	"forge/pipeline"
 	"forge/pipeline/config"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/record"
 )
 
@@ -371,7 +371,7 @@ func one(b bool) int64 {
 
 // Labels come from models, too: only those of a good form are kept apart, so that
 // nonsense cannot fill the tables.
-var toolName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
+var toolName = lazyregexp.New(`^[a-z][a-z0-9_]{0,31}$`)
 
 const otherLabel = "other"
 

@@ -3,12 +3,12 @@ package predict
 import (
 	"cmp"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 )
 
@@ -119,10 +119,10 @@ func falseFirst(a, b bool) int {
 }
 
 var (
-	testFile = regexp.MustCompile(`(^|/)(tests?|__tests__|spec|specs)/|(^|/)test_|[._-](test|tests|spec)\.|(^|/)conftest\.py$|Tests?\.(java|kt|cs|swift)$`)
-	declares = regexp.MustCompile(`^\s*(?:func\s+(?:\([^)]*\)\s*)?|type\s+|var\s+|const\s+)([A-Za-z_]\w*)`)
-	outside  = regexp.MustCompile(`^\s*(export|pub|public)\b`)
-	inside   = regexp.MustCompile(`^\s*((private|protected|internal)\b|def\s+_|class\s+_)`)
+	testFile = lazyregexp.New(`(^|/)(tests?|__tests__|spec|specs)/|(^|/)test_|[._-](test|tests|spec)\.|(^|/)conftest\.py$|Tests?\.(java|kt|cs|swift)$`)
+	declares = lazyregexp.New(`^\s*(?:func\s+(?:\([^)]*\)\s*)?|type\s+|var\s+|const\s+)([A-Za-z_]\w*)`)
+	outside  = lazyregexp.New(`^\s*(export|pub|public)\b`)
+	inside   = lazyregexp.New(`^\s*((private|protected|internal)\b|def\s+_|class\s+_)`)
 )
 
 // declaring are the first letters of the words that those look for.
@@ -254,7 +254,7 @@ func (s *classes) saidOf(f *pipeline.Finding) string {
 	return said
 }
 
-var codeName = regexp.MustCompile(`[A-Za-z_]\w{3,}`)
+var codeName = lazyregexp.New(`[A-Za-z_]\w{3,}`)
 
 func (s *classes) namesOf(f *pipeline.Finding) string {
 	at := "names\x00" + f.Code

@@ -3,10 +3,10 @@ package predict
 import (
 	"cmp"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 )
 
@@ -274,10 +274,10 @@ func surely(gain []float64) bool {
 }
 
 var (
-	hedging  = regexp.MustCompile(`(?i)\b(?:may|might|could|possibly|potentially|perhaps|seems?|appears?|if)\b`)
-	ordering = regexp.MustCompile(`(?i)^\W*(?:add|use|remove|consider|avoid|replace|rename|check|move|extract)\b`)
-	checking = regexp.MustCompile(`(?i)\b(?:ensure|verify|make sure|double[- ]check|confirm)\b`)
-	shownIn  = regexp.MustCompile("(?s)```.*?```")
+	hedging  = lazyregexp.New(`(?i)\b(?:may|might|could|possibly|potentially|perhaps|seems?|appears?|if)\b`)
+	ordering = lazyregexp.New(`(?i)^\W*(?:add|use|remove|consider|avoid|replace|rename|check|move|extract)\b`)
+	checking = lazyregexp.New(`(?i)\b(?:ensure|verify|make sure|double[- ]check|confirm)\b`)
+	shownIn  = lazyregexp.New("(?s)```.*?```")
 )
 
 // effects are what is known of a comment. beside are the others on its file.

@@ -3,11 +3,11 @@ package production
 import (
 	"math"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 )
 
@@ -24,8 +24,8 @@ const (
 )
 
 var (
-	hiddenComment = regexp.MustCompile(`(?s)<!--.*?(-->|$)`)
-	commitName    = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
+	hiddenComment = lazyregexp.New(`(?s)<!--.*?(-->|$)`)
+	commitName    = lazyregexp.New(`^[0-9a-f]{7,64}$`)
 )
 
 // shown takes out of a text what people do not see and programs act on, and what

@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // sentryMessage is a webhook of Sentry's integration platform.
@@ -242,7 +243,7 @@ func (e *sentryEvent) release() string {
 	return name(cmp.Or(o.Version, e.tag("release"), e.tag("sentry:release")))
 }
 
-var sentryProject = regexp.MustCompile(`/projects/[^/]+/([^/]+)/`)
+var sentryProject = lazyregexp.New(`/projects/[^/]+/([^/]+)/`)
 
 // projects are the project's slug, which stands in the event's address, and number.
 func (e *sentryEvent) projects() (out []string) {
@@ -271,4 +272,4 @@ func sentryMetricAlert(msg sentryMessage) (Observation, []string) {
 }
 
 // leadingNumber is the figure in "1000 events in the last 10 minutes".
-var leadingNumber = regexp.MustCompile(`^-?\d+(\.\d+)?%?`)
+var leadingNumber = lazyregexp.New(`^-?\d+(\.\d+)?%?`)

@@ -1,22 +1,22 @@
 package production
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 )
 
 // The forms of a stack's lines.
 var (
-	frameGo     = regexp.MustCompile(`^\s+(\S+\.go):(\d{1,7})(?: \+0x[0-9a-f]+)?\s*$`)
-	framePython = regexp.MustCompile(`^\s*File "([^"]+)", line (\d{1,7})(?:, in (\S+))?`)
-	frameCall   = regexp.MustCompile(`^\s*at (?:async )?(.+?) ?\(([^()]+?):(\d{1,7})(?::\d+)?\)(?: \{)?\s*$`) // JavaScript, Java
-	frameBare   = regexp.MustCompile(`^\s*at (?:async )?([^()\s]+?):(\d{1,7})(?::\d+)?(?: \{)?\s*$`)
-	frameRuby   = regexp.MustCompile("^\\s*(?:from )?(\\S+\\.rb):(\\d{1,7}):in [`']([^']+)'")
-	causedBy    = regexp.MustCompile(`^\s*(?:Caused by|\[cause\]): `)
-	suppressed  = regexp.MustCompile(`^\s+Suppressed: `)
+	frameGo     = lazyregexp.New(`^\s+(\S+\.go):(\d{1,7})(?: \+0x[0-9a-f]+)?\s*$`)
+	framePython = lazyregexp.New(`^\s*File "([^"]+)", line (\d{1,7})(?:, in (\S+))?`)
+	frameCall   = lazyregexp.New(`^\s*at (?:async )?(.+?) ?\(([^()]+?):(\d{1,7})(?::\d+)?\)(?: \{)?\s*$`) // JavaScript, Java
+	frameBare   = lazyregexp.New(`^\s*at (?:async )?([^()\s]+?):(\d{1,7})(?::\d+)?(?: \{)?\s*$`)
+	frameRuby   = lazyregexp.New("^\\s*(?:from )?(\\S+\\.rb):(\\d{1,7}):in [`']([^']+)'")
+	causedBy    = lazyregexp.New(`^\s*(?:Caused by|\[cause\]): `)
+	suppressed  = lazyregexp.New(`^\s+Suppressed: `)
 )
 
 // maxStack is how much of a stack's text is read, in bytes.

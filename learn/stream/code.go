@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"regexp"
 	"strings"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // Code is a repository's Go code as it stands.
@@ -71,7 +72,7 @@ func (c *Code) LineCount() (n int) {
 	return n
 }
 
-var declaration = regexp.MustCompile(`^(func|type) `)
+var declaration = lazyregexp.New(`^(func|type) `)
 
 // starts are the lines on which functions and types begin, from 0: what changes
 // are about.

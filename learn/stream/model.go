@@ -1,10 +1,10 @@
 package stream
 
 import (
-	"regexp"
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 )
 
 // Model is what is assumed about a team and its reviewer. Shares are 0 to 1.
@@ -85,40 +85,40 @@ type topic struct {
 	category pipeline.Category
 	severity pipeline.Severity
 	tests    int // 0: anywhere; 1: in tests alone; -1: not in tests
-	match    *regexp.Regexp
-	without  *regexp.Regexp // in the line before
-	fix      string         // of the matched line, as a template of match; empty: no suggestion
-	messages []string       // %s is the name in the first group
+	match    *lazyregexp.Regexp
+	without  *lazyregexp.Regexp // in the line before
+	fix      string             // of the matched line, as a template of match; empty: no suggestion
+	messages []string           // %s is the name in the first group
 }
 
 var topics = []topic{
-	{"doc-comment", pipeline.CategoryStyle, pipeline.SeverityInfo, 0, regexp.MustCompile(`^(?:func (?:\([^)]*\) )?|type )([A-Z]\w*)`),
-		regexp.MustCompile(`^//`), "// $1 …\n$0",
+	{"doc-comment", pipeline.CategoryStyle, pipeline.SeverityInfo, 0, lazyregexp.New(`^(?:func (?:\([^)]*\) )?|type )([A-Z]\w*)`),
+		lazyregexp.New(`^//`), "// $1 …\n$0",
 		[]string{"The exported name %s has no doc comment", "Exported %s lacks a doc comment that says what it does", "Add a doc comment to the exported name %s"}},
-	{"doc-comment", pipeline.CategoryStyle, pipeline.SeverityInfo, 0, regexp.MustCompile(`^(?:func (?:\([^)]*\) )?|type )([a-z]\w*)`),
-		regexp.MustCompile(`^//`), "// $1 …\n$0",
+	{"doc-comment", pipeline.CategoryStyle, pipeline.SeverityInfo, 0, lazyregexp.New(`^(?:func (?:\([^)]*\) )?|type )([a-z]\w*)`),
+		lazyregexp.New(`^//`), "// $1 …\n$0",
 		[]string{"The name %s has no doc comment", "%s lacks a doc comment that says what it does", "Add a doc comment to the name %s"}},
-	{"short-name", pipeline.CategoryStyle, pipeline.SeverityInfo, 0, regexp.MustCompile(`^\s+([a-z]{1,2})(?:, \w+)? :=`), nil, "",
+	{"short-name", pipeline.CategoryStyle, pipeline.SeverityInfo, 0, lazyregexp.New(`^\s+([a-z]{1,2})(?:, \w+)? :=`), nil, "",
 		[]string{"The variable %s has a name that says little", "Name the variable %s after what it holds", "A longer name than %s would make this readable"}},
-	{"line-length", pipeline.CategoryStyle, pipeline.SeverityInfo, 0, regexp.MustCompile(`^.{100,}$`), nil, "",
+	{"line-length", pipeline.CategoryStyle, pipeline.SeverityInfo, 0, lazyregexp.New(`^.{100,}$`), nil, "",
 		[]string{"This line is long: break it", "The line is too long to read: break it into several", "Break this long line"}},
-	{"magic-number", pipeline.CategoryStyle, pipeline.SeverityWarning, 0, regexp.MustCompile(`[^\w."'](\d{2,6})[^\w"'.]`), nil, "",
+	{"magic-number", pipeline.CategoryStyle, pipeline.SeverityWarning, 0, lazyregexp.New(`[^\w."'](\d{2,6})[^\w"'.]`), nil, "",
 		[]string{"The number %s should be a named constant", "Magic number %s: name it as a constant", "Give the literal number %s the name of a constant"}},
-	{"table-test", pipeline.CategoryTests, pipeline.SeverityInfo, 1, regexp.MustCompile(`^func (Test\w+)`), nil, "",
+	{"table-test", pipeline.CategoryTests, pipeline.SeverityInfo, 1, lazyregexp.New(`^func (Test\w+)`), nil, "",
 		[]string{"%s would read better as a table-driven test", "Write %s as a table-driven test", "Consider a table-driven test for %s"}},
-	{"untested", pipeline.CategoryTests, pipeline.SeverityWarning, -1, regexp.MustCompile(`^func (?:\([^)]*\) )?(\w+)`), nil, "",
+	{"untested", pipeline.CategoryTests, pipeline.SeverityWarning, -1, lazyregexp.New(`^func (?:\([^)]*\) )?(\w+)`), nil, "",
 		[]string{"No test covers the changed function %s", "The changed function %s has no test", "Add a test that covers the change of %s"}},
-	{"wrap-error", pipeline.CategoryCorrectness, pipeline.SeverityWarning, 0, regexp.MustCompile(`^(\s*return .*)\berr$`), nil, "${1}fmt.Errorf(\"…: %w\", err)",
+	{"wrap-error", pipeline.CategoryCorrectness, pipeline.SeverityWarning, 0, lazyregexp.New(`^(\s*return .*)\berr$`), nil, "${1}fmt.Errorf(\"…: %w\", err)",
 		[]string{"The error is returned without context: wrap it", "Wrap the returned error with context", "Returned as it is, this error says no context"}},
 	{"ignored-error", pipeline.CategoryCorrectness, pipeline.SeverityWarning, 0,
-		regexp.MustCompile(`^(\s*)(?:_, _ |_ |defer )?:?=? ?(\w[\w.]*\.Close\(\)|\w[\w.]*\(.*\))$`), nil,
+		lazyregexp.New(`^(\s*)(?:_, _ |_ |defer )?:?=? ?(\w[\w.]*\.Close\(\)|\w[\w.]*\(.*\))$`), nil,
 		"${1}if err := $2; err != nil {\n${1}\treturn err\n${1}}",
 		[]string{"The error that this call returns is ignored", "This call's returned error is not checked", "Check the error returned by this call"}},
-	{"nil-check", pipeline.CategoryCorrectness, pipeline.SeverityWarning, 0, regexp.MustCompile(`\b(\w+)\.\w+\.\w+`), nil, "",
+	{"nil-check", pipeline.CategoryCorrectness, pipeline.SeverityWarning, 0, lazyregexp.New(`\b(\w+)\.\w+\.\w+`), nil, "",
 		[]string{"%s may be nil here", "Check %s for nil before its field is used", "A nil %s would panic on this line"}},
-	{"allocation", pipeline.CategoryPerformance, pipeline.SeverityInfo, 0, regexp.MustCompile(`^\s*(\w+) = append\(\w+,|\+ string\(|fmt\.Sprintf?\(`), nil, "",
+	{"allocation", pipeline.CategoryPerformance, pipeline.SeverityInfo, 0, lazyregexp.New(`^\s*(\w+) = append\(\w+,|\+ string\(|fmt\.Sprintf?\(`), nil, "",
 		[]string{"This allocates on every call", "An allocation on each call could be avoided here", "Avoid the allocation that every call makes here"}},
-	{"complexity", pipeline.CategoryStyle, pipeline.SeverityWarning, 0, regexp.MustCompile(`^\t{4,}(?:if|for|switch) `), nil, "",
+	{"complexity", pipeline.CategoryStyle, pipeline.SeverityWarning, 0, lazyregexp.New(`^\t{4,}(?:if|for|switch) `), nil, "",
 		[]string{"This is nested deeply: extract a function", "Extract a function: the nesting here is deep",
 			"Deep nesting: extract what is inside into a function"}},
 }
@@ -146,7 +146,7 @@ func (t taste) of(f *pipeline.Finding, rule, folder string) bool {
 	return true
 }
 
-var hiddenName = regexp.MustCompile(`^(?:func (?:\([^)]*\) )?|type )[a-z]`)
+var hiddenName = lazyregexp.New(`^(?:func (?:\([^)]*\) )?|type )[a-z]`)
 
 // tastes are the preferences, in the order in which teams have them.
 var tastes = []taste{
@@ -169,31 +169,31 @@ type defect struct {
 	rule     string
 	category pipeline.Category
 	severity pipeline.Severity
-	found    *regexp.Regexp
+	found    *lazyregexp.Regexp
 	broken   string
 	message  string
 }
 
 var defects = []defect{
-	{"inverted-condition", pipeline.CategoryCorrectness, pipeline.SeverityError, regexp.MustCompile(`err != nil`), "err == nil",
+	{"inverted-condition", pipeline.CategoryCorrectness, pipeline.SeverityError, lazyregexp.New(`err != nil`), "err == nil",
 		"The condition is the wrong way round: the error is let through"},
-	{"off-by-one", pipeline.CategoryCorrectness, pipeline.SeverityError, regexp.MustCompile(` < (len\()`), " <= ${1}", "The index runs one past the end"},
-	{"swallowed-error", pipeline.CategoryCorrectness, pipeline.SeverityError, regexp.MustCompile(`return (.*)\berr$`), "return ${1}nil",
+	{"off-by-one", pipeline.CategoryCorrectness, pipeline.SeverityError, lazyregexp.New(` < (len\()`), " <= ${1}", "The index runs one past the end"},
+	{"swallowed-error", pipeline.CategoryCorrectness, pipeline.SeverityError, lazyregexp.New(`return (.*)\berr$`), "return ${1}nil",
 		"The error is swallowed: the caller goes on as if nothing had happened"},
-	{"path-traversal", pipeline.CategorySecurity, pipeline.SeverityCritical, regexp.MustCompile(`filepath\.Join\(`), "path.Join(\"/\", ",
+	{"path-traversal", pipeline.CategorySecurity, pipeline.SeverityCritical, lazyregexp.New(`filepath\.Join\(`), "path.Join(\"/\", ",
 		"A name from outside leads out of the folder"},
-	{"injection", pipeline.CategorySecurity, pipeline.SeverityCritical, regexp.MustCompile(`%q`), "%s", "Text from outside goes into a command unquoted"},
+	{"injection", pipeline.CategorySecurity, pipeline.SeverityCritical, lazyregexp.New(`%q`), "%s", "Text from outside goes into a command unquoted"},
 	{"lost-update", pipeline.CategoryCorrectness, pipeline.SeverityCritical,
-		regexp.MustCompile(`^(\s*)(.*)\bdefer (\w+(?:\.\w+)*)\.Unlock\(\)`), "${1}${3}.Unlock()",
+		lazyregexp.New(`^(\s*)(.*)\bdefer (\w+(?:\.\w+)*)\.Unlock\(\)`), "${1}${3}.Unlock()",
 		"The lock is given back before the update: writes are lost"},
-	{"inverted-condition", pipeline.CategoryCorrectness, pipeline.SeverityError, regexp.MustCompile(`&&`), "||",
+	{"inverted-condition", pipeline.CategoryCorrectness, pipeline.SeverityError, lazyregexp.New(`&&`), "||",
 		"The condition holds when one half alone does: the wrong branch is taken"},
-	{"nil-check", pipeline.CategoryCorrectness, pipeline.SeverityError, regexp.MustCompile(`if (\w+) == nil`), "if ${1} != nil",
+	{"nil-check", pipeline.CategoryCorrectness, pipeline.SeverityError, lazyregexp.New(`if (\w+) == nil`), "if ${1} != nil",
 		"The check for nil is the wrong way round: a nil value panics"},
-	{"inverted-condition", pipeline.CategoryCorrectness, pipeline.SeverityError, regexp.MustCompile(` == `), " != ", "The comparison is the wrong way round"},
-	{"swallowed-error", pipeline.CategoryCorrectness, pipeline.SeverityError, regexp.MustCompile(`return (\w+)$`), "_ = ${1}; return",
+	{"inverted-condition", pipeline.CategoryCorrectness, pipeline.SeverityError, lazyregexp.New(` == `), " != ", "The comparison is the wrong way round"},
+	{"swallowed-error", pipeline.CategoryCorrectness, pipeline.SeverityError, lazyregexp.New(`return (\w+)$`), "_ = ${1}; return",
 		"What was computed is dropped: the caller gets the zero value"},
-	{"wrap-error", pipeline.CategoryCorrectness, pipeline.SeverityError, regexp.MustCompile(`%w`), "%v",
+	{"wrap-error", pipeline.CategoryCorrectness, pipeline.SeverityError, lazyregexp.New(`%w`), "%v",
 		"The error is returned without what callers test for: wrap it"},
 }
 

@@ -24,13 +24,13 @@ import (
 	"math"
 	"math/rand/v2"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"forge/learn"
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 )
 
 // scope is the repository that a stream happens in.
@@ -197,7 +197,7 @@ func (g *generator) hunks() []hunk {
 	return out
 }
 
-var name = regexp.MustCompile(`\b[a-z]\w{3,}\b`)
+var name = lazyregexp.New(`\b[a-z]\w{3,}\b`)
 
 // edit changes a line: a name in it gets another ending.
 func (g *generator) edit(h hunk) {

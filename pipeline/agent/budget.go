@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"regexp"
 	"strings"
 	"sync"
 
@@ -13,6 +12,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/config"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 )
 
@@ -65,7 +65,7 @@ func (p Prices) over(other Prices) Prices {
 }
 
 // dated matches the date that a snapshot of a model carries in its name.
-var dated = regexp.MustCompile(`-(\d{8}|\d{4}-\d{2}-\d{2})$`)
+var dated = lazyregexp.New(`-(\d{8}|\d{4}-\d{2}-\d{2})$`)
 
 // find returns the price of a model; a dated snapshot costs what its model costs.
 // A scripted model costs nothing unless the table says otherwise.

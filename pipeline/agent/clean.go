@@ -3,11 +3,11 @@ package agent
 import (
 	"fmt"
 	"html"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 )
 
@@ -15,19 +15,19 @@ import (
 const maxUntrusted = 64 << 10
 
 var (
-	htmlComment = regexp.MustCompile(`(?s)<!--.*?(-->|$)`)
-	htmlOther   = regexp.MustCompile(`(?s)<[!?][^>]*(>|$)`)
+	htmlComment = lazyregexp.New(`(?s)<!--.*?(-->|$)`)
+	htmlOther   = lazyregexp.New(`(?s)<[!?][^>]*(>|$)`)
 	// An element that GitHub or a browser does not show.
-	htmlHidden = regexp.MustCompile(`(?is)<(script|style|template|noscript|title|object|iframe|svg|math)\b[^>]*>.*?(</(script|style|template|noscript|title|object|iframe|svg|math)\s*>|$)`)
-	htmlUnseen = regexp.MustCompile(`(?is)<([a-z][a-z0-9]*)\b[^>]*(\shidden\b|display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0|opacity\s*:\s*0|color\s*:\s*(white|#fff|transparent))[^>]*>.*?(</[a-z][a-z0-9]*\s*>|$)`)
-	htmlImage  = regexp.MustCompile(`(?is)<img\b[^>]*>`)
-	htmlTag    = regexp.MustCompile(`(?s)<(/?[a-zA-Z][a-zA-Z0-9-]*)\s[^<>]*>`)
-	mdImage    = regexp.MustCompile(`!\[[^\]]*\](\([^)]*\)|\[[^\]]*\])`)
-	mdTitle    = regexp.MustCompile(`(\]\([^)\s]*)\s+(?:"[^"]*"|'[^']*'|\([^)]*\))\s*\)`)
-	mdRefTitle = regexp.MustCompile(`(?m)^( {0,3}\[[^\]\n]+\]:\s*\S+)[ \t]+\S.*$`)
-	mdRefNote  = regexp.MustCompile(`(?m)^ {0,3}\[(//|comment|_|#)\]:.*$`)
+	htmlHidden = lazyregexp.New(`(?is)<(script|style|template|noscript|title|object|iframe|svg|math)\b[^>]*>.*?(</(script|style|template|noscript|title|object|iframe|svg|math)\s*>|$)`)
+	htmlUnseen = lazyregexp.New(`(?is)<([a-z][a-z0-9]*)\b[^>]*(\shidden\b|display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0|opacity\s*:\s*0|color\s*:\s*(white|#fff|transparent))[^>]*>.*?(</[a-z][a-z0-9]*\s*>|$)`)
+	htmlImage  = lazyregexp.New(`(?is)<img\b[^>]*>`)
+	htmlTag    = lazyregexp.New(`(?s)<(/?[a-zA-Z][a-zA-Z0-9-]*)\s[^<>]*>`)
+	mdImage    = lazyregexp.New(`!\[[^\]]*\](\([^)]*\)|\[[^\]]*\])`)
+	mdTitle    = lazyregexp.New(`(\]\([^)\s]*)\s+(?:"[^"]*"|'[^']*'|\([^)]*\))\s*\)`)
+	mdRefTitle = lazyregexp.New(`(?m)^( {0,3}\[[^\]\n]+\]:\s*\S+)[ \t]+\S.*$`)
+	mdRefNote  = lazyregexp.New(`(?m)^ {0,3}\[(//|comment|_|#)\]:.*$`)
 	// Entities other than those of the characters that have a meaning in HTML.
-	entity = regexp.MustCompile(`&(#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});`)
+	entity = lazyregexp.New(`&(#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});`)
 )
 
 // Clean takes out of a text what people do not see when GitHub shows it and a

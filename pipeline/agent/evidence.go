@@ -2,12 +2,12 @@ package agent
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/proof"
 )
 
@@ -15,9 +15,9 @@ import (
 // file or a line that is not there shows nothing.
 
 var (
-	namedFile = regexp.MustCompile(`[\w][\w./-]*\.(?:go|py|pyi|[cm]?[jt]sx?|rb|rs|java|kt|kts|cs|fs|php|ex|exs|swift|scala|c|cc|cpp|h|hpp|sh|bash|sql|html|css|scss|vue|svelte|json|ya?ml|toml|md|txt|proto|tf|mod)\b(?::(\d+))?`)
-	namedTest = regexp.MustCompile(`\b(?:Test[A-Z]\w*|Example[A-Z]\w*|Benchmark[A-Z]\w*|Fuzz[A-Z]\w*|test_\w+|test[A-Z]\w*|\w+_test)\b`)
-	namedCode = regexp.MustCompile("`([^`]+)`|\\b([A-Za-z_]\\w*(?:\\.[A-Za-z_]\\w*)*)\\(|\\b([A-Za-z]\\w*(?:_\\w+|[a-z][A-Z]\\w*))\\b|[\"'“]([^\"'“”]{3,})[\"'”]|\\b([A-Z]\\w{2,})\\b")
+	namedFile = lazyregexp.New(`[\w][\w./-]*\.(?:go|py|pyi|[cm]?[jt]sx?|rb|rs|java|kt|kts|cs|fs|php|ex|exs|swift|scala|c|cc|cpp|h|hpp|sh|bash|sql|html|css|scss|vue|svelte|json|ya?ml|toml|md|txt|proto|tf|mod)\b(?::(\d+))?`)
+	namedTest = lazyregexp.New(`\b(?:Test[A-Z]\w*|Example[A-Z]\w*|Benchmark[A-Z]\w*|Fuzz[A-Z]\w*|test_\w+|test[A-Z]\w*|\w+_test)\b`)
+	namedCode = lazyregexp.New("`([^`]+)`|\\b([A-Za-z_]\\w*(?:\\.[A-Za-z_]\\w*)*)\\(|\\b([A-Za-z]\\w*(?:_\\w+|[a-z][A-Z]\\w*))\\b|[\"'“]([^\"'“”]{3,})[\"'”]|\\b([A-Z]\\w{2,})\\b")
 )
 
 // shown looks for what a text names as evidence: what of it is missing, and whether any
@@ -80,7 +80,7 @@ func (p *phase) unshown(ctx context.Context, list []pipeline.Compliance) {
 }
 
 // keeps tells by a criterion's words that it asks for what is so already.
-var keeps = regexp.MustCompile(`(?i)\b(?:keeps?|stays?|still|remains?|unchanged|existing|continues?|as before|today|compatib\w+|not|never|no|without|passe?s?)\b`)
+var keeps = lazyregexp.New(`(?i)\b(?:keeps?|stays?|still|remains?|unchanged|existing|continues?|as before|today|compatib\w+|not|never|no|without|passe?s?)\b`)
 
 // wasSo reports whether what a criterion's evidence names, tests that passed at the base and
 // files, is untouched by the change: it shows nothing of what the change is for.

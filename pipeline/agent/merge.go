@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"forge/pipeline"
 	"forge/pipeline/agent/change"
+	"forge/pipeline/lazyregexp"
 )
 
 // merge lets the implementer finish a merge in the workspace. It may not leave a
@@ -39,7 +39,7 @@ func (p *phase) merge(ctx context.Context, w *prompt) (pipeline.Implementation, 
 	return impl, nil
 }
 
-var marker = regexp.MustCompile(`(?m)^(?:<{7} |>{7} |\|{7} )`)
+var marker = lazyregexp.New(`(?m)^(?:<{7} |>{7} |\|{7} )`)
 
 // markers says where both sides of a conflict still stand.
 func (p *phase) markers(ctx context.Context) []string {

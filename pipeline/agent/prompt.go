@@ -3,11 +3,11 @@ package agent
 import (
 	"embed"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"forge/pipeline"
 	"forge/pipeline/config"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/module"
 )
 
@@ -25,7 +25,7 @@ func promptText(name string) string {
 	return strings.TrimSpace(string(text))
 }
 
-var closing = regexp.MustCompile(`(?i)<(/?)data-`)
+var closing = lazyregexp.New(`(?i)<(/?)data-`)
 
 // quote puts text between delimiters that mark it as data. The delimiter's number
 // comes from the run's trace, and what looks like a delimiter in the text is

@@ -12,7 +12,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,6 +19,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 )
 
 // Credentials are what Open may use. A URL replaces the provider's own address:
@@ -385,8 +385,8 @@ func (m *remote) counted(r Response, body []byte) Response {
 }
 
 var (
-	outputLimit = regexp.MustCompile(`max(imum)?_?(completion_|output_)?_?tokens|(completion|output) tokens`)
-	plainNumber = regexp.MustCompile(`(?:^|[\s(=:])(\d[\d,]*)(?:[\s).,;]|$)`)
+	outputLimit = lazyregexp.New(`max(imum)?_?(completion_|output_)?_?tokens|(completion|output) tokens`)
+	plainNumber = lazyregexp.New(`(?:^|[\s(=:])(\d[\d,]*)(?:[\s).,;]|$)`)
 )
 
 // leastCeiling is the smallest number in a refusal that is taken for a limit.

@@ -1,9 +1,10 @@
 package agent
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // assents are words that agree, or carry a sentence, and say nothing of the code.
@@ -27,7 +28,7 @@ ja gut erledigt behoben passt stimmt einverstanden oui bon d'accord fait regle s
 	return out
 }()
 
-var reasonWord = regexp.MustCompile(`[\p{L}\p{N}_]+`)
+var reasonWord = lazyregexp.New(`[\p{L}\p{N}_]+`)
 
 // givesReason reports whether the why of a withdrawal says something of the code: two
 // words beyond those that only agree. Scripts that set no spaces are counted in letters.

@@ -6,11 +6,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"regexp"
 
 	"golang.org/x/tools/txtar"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 )
 
 // Tape keeps the model calls of runs. A key names a conversation, a step a call
@@ -25,7 +25,7 @@ type Tape interface {
 // attemptSuffix is how pipeline.Run.Key marks a repeated execution. The tape is
 // shared by all of them, so that a phase that a provider's fault ended goes on
 // where it stopped.
-var attemptSuffix = regexp.MustCompile(`/attempt/\d+$`)
+var attemptSuffix = lazyregexp.New(`/attempt/\d+$`)
 
 // recorded is what came of one call.
 type recorded struct {
@@ -98,15 +98,15 @@ func readSection(data []byte) *section {
 
 // noise is what differs from one execution to the next without meaning anything:
 // durations, times, addresses, temporary paths, amounts of money.
-var noise = []*regexp.Regexp{
-	regexp.MustCompile(`<state [^>]*/>`),
-	regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?`),
-	regexp.MustCompile(`\b\d\d:\d\d:\d\d(\.\d+)?\b`),
-	regexp.MustCompile(`\b\d+(\.\d+)?(ns|µs|us|ms|s|m)\b`),
-	regexp.MustCompile(`\b\d+(\.\d+)? (nanoseconds|milliseconds|seconds|minutes)\b`),
-	regexp.MustCompile(`0x[0-9a-f]{6,}`),
-	regexp.MustCompile(`/tmp/[^\s:"']+`),
-	regexp.MustCompile(`\$\d+\.\d{4}\b`),
+var noise = []*lazyregexp.Regexp{
+	lazyregexp.New(`<state [^>]*/>`),
+	lazyregexp.New(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?`),
+	lazyregexp.New(`\b\d\d:\d\d:\d\d(\.\d+)?\b`),
+	lazyregexp.New(`\b\d+(\.\d+)?(ns|µs|us|ms|s|m)\b`),
+	lazyregexp.New(`\b\d+(\.\d+)? (nanoseconds|milliseconds|seconds|minutes)\b`),
+	lazyregexp.New(`0x[0-9a-f]{6,}`),
+	lazyregexp.New(`/tmp/[^\s:"']+`),
+	lazyregexp.New(`\$\d+\.\d{4}\b`),
 }
 
 func denoise(s string) string {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/agent/change"
 	"forge/pipeline/glob"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/source"
 	"forge/pipeline/testname"
 	"forge/pipeline/text"
@@ -532,7 +532,7 @@ func isProse(name string) bool {
 }
 
 // lineOf is how evidence names a line: "calc.py:14".
-var lineOf = regexp.MustCompile(`([\w./-]+\.\w+):(\d+)`)
+var lineOf = lazyregexp.New(`([\w./-]+\.\w+):(\d+)`)
 
 // namesLine reports whether a text names a line of a file that the head has.
 func namesLine(evidence string, now func(string) (string, bool)) bool {

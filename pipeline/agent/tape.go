@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 )
 
@@ -97,7 +97,7 @@ func (n callName) String() string {
 	return fmt.Sprintf("%s %s/%d", role, it, n.step)
 }
 
-var sectionName = regexp.MustCompile(`^(?:([a-z][a-z0-9-]*)/)?([a-z]+(?:\.[a-z]+)?) (\*|\d+)(?:@(\d+))?/(\d+)$`)
+var sectionName = lazyregexp.New(`^(?:([a-z][a-z0-9-]*)/)?([a-z]+(?:\.[a-z]+)?) (\*|\d+)(?:@(\d+))?/(\d+)$`)
 
 func parseName(s string) (callName, error) {
 	m := sectionName.FindStringSubmatch(s)

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/testname"
 )
 
@@ -13,7 +14,7 @@ import (
 const takesAway = `(?i:\b(?:delete|remove|drop|merge|combine)\s+(?:(?:the|test|tests|file|files|function|functions|flaky|obsolete|old|and)\s+|[\w./-]*test[\w./-]*(?:\s*,\s*|\s+(?:and|with)\s+)|` + "[`'\"])*)"
 
 // notAsked is what turns such words around.
-var notAsked = regexp.MustCompile(`(?i)\b(?:not|never|without|cannot)\b|n't\b`)
+var notAsked = lazyregexp.New(`(?i)\b(?:not|never|without|cannot)\b|n't\b`)
 
 // takes reports whether the task asks for a test, or a file of tests, to go.
 func (k Task) takes(name string) bool {

@@ -4,9 +4,10 @@ package command
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // Spec is something that people tell Forge in the first line of a comment. They
@@ -75,7 +76,7 @@ var All = []Spec{
 
 // Button matches the identifier of a button of the check run: the choice, its number,
 // and the number of the gate that it answers.
-var Button = regexp.MustCompile(`^([a-z-]{1,12})(?::([0-9]{1,4}))?(?:@([0-9]{1,6}))?$`)
+var Button = lazyregexp.New(`^([a-z-]{1,12})(?::([0-9]{1,4}))?(?:@([0-9]{1,6}))?$`)
 
 // Find returns the command of that name; one without a name when there is none.
 func Find(name string) Spec {

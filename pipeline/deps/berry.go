@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
 
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/worktree"
 )
 
@@ -24,10 +24,10 @@ var berryKept = []string{"compressionLevel", "defaultProtocol", "nmHoistingLimit
 	"supportedArchitectures"}
 
 var (
-	berryLock    = regexp.MustCompile(`(?m)^__metadata:\n(?:\s+.*\n)*?\s+version:\s*"?(\d+)`)
-	berryRelease = regexp.MustCompile(`(?m)^\s*yarnPath:.*yarn-(\d+\.\d+\.\d+[\w.-]*?)\.c?js`)
-	berryPatch   = regexp.MustCompile(`^\.yarn/patches/[^/]+\.patch$`)
-	berryArchive = regexp.MustCompile(`__archiveUrl=[^"&\s]+`)
+	berryLock    = lazyregexp.New(`(?m)^__metadata:\n(?:\s+.*\n)*?\s+version:\s*"?(\d+)`)
+	berryRelease = lazyregexp.New(`(?m)^\s*yarnPath:.*yarn-(\d+\.\d+\.\d+[\w.-]*?)\.c?js`)
+	berryPatch   = lazyregexp.New(`^\.yarn/patches/[^/]+\.patch$`)
+	berryArchive = lazyregexp.New(`__archiveUrl=[^"&\s]+`)
 )
 
 // isBerry reports whether a lock file is one of Yarn 2 or newer.

@@ -9,13 +9,13 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"forge/pipeline"
 	"forge/pipeline/config"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 	"forge/pipeline/worktree"
 )
@@ -42,7 +42,7 @@ type Basis struct {
 
 // lockFile are names of files that pin what is installed, of managers that [Find] does
 // not know.
-var lockFile = regexp.MustCompile(`^(?:Gemfile(?:\.lock)?|[\w.-]+\.gemspec|composer\.(?:json|lock)|pom\.xml|` +
+var lockFile = lazyregexp.New(`^(?:Gemfile(?:\.lock)?|[\w.-]+\.gemspec|composer\.(?:json|lock)|pom\.xml|` +
 	`(?:build|settings)\.gradle(?:\.kts)?|gradle\.lockfile|libs\.versions\.toml|mix\.(?:exs|lock)|Package\.(?:swift|resolved)|` +
 	`packages\.lock\.json|[\w.-]+\.(?:cs|fs)proj|bun\.lockb?|deno\.lock|conan\.lock|environment\.ya?ml|flake\.lock|` +
 	`\.tool-versions|\.?mise\.toml|\.nvmrc)$`)
@@ -90,7 +90,7 @@ func FindCommands(set config.Setup, b Basis) (*Commands, error) {
 }
 
 // word is what may be a path in a command or a script.
-var word = regexp.MustCompile(`[A-Za-z0-9_@.][A-Za-z0-9_@.+/-]*`)
+var word = lazyregexp.New(`[A-Za-z0-9_@.][A-Za-z0-9_@.+/-]*`)
 
 // named are files that a program reads without being told.
 var named = map[string][]string{
@@ -205,9 +205,9 @@ func (c *Commands) Make(ctx context.Context, run func(context.Context, worktree.
 }
 
 var (
-	notFound = regexp.MustCompile(`(?m)(?:^|\s)(?:\S*sh: (?:\d+: |line \d+: )?|env: [‘'"]?|make(?:\[\d+\])?: |exec: "?)` +
+	notFound = lazyregexp.New(`(?m)(?:^|\s)(?:\S*sh: (?:\d+: |line \d+: )?|env: [‘'"]?|make(?:\[\d+\])?: |exec: "?)` +
 		`([\w.+-]+)["’']?(?:: (?:command )?not found|: No such file or directory|: executable file not found)`)
-	offline = regexp.MustCompile(`(?i)could not resolve|name resolution|network is unreachable|EAI_AGAIN|ENOTFOUND|` +
+	offline = lazyregexp.New(`(?i)could not resolve|name resolution|network is unreachable|EAI_AGAIN|ENOTFOUND|` +
 		`name or service not known|no such host|ENETUNREACH`)
 )
 

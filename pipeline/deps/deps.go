@@ -15,11 +15,11 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/worktree"
 )
 
@@ -136,7 +136,7 @@ func Find(files []string, read func(path string) ([]byte, error), host Host) (*R
 }
 
 // manifest are the names of files that recipes read.
-var manifest = regexp.MustCompile(`^(?:go\.(?:mod|sum|work|work\.sum)|package\.json|package-lock\.json|npm-shrinkwrap\.json|yarn\.lock|pnpm-lock\.yaml|pnpm-workspace\.yaml|\.npmrc|\.yarnrc(?:\.yml)?|` +
+var manifest = lazyregexp.New(`^(?:go\.(?:mod|sum|work|work\.sum)|package\.json|package-lock\.json|npm-shrinkwrap\.json|yarn\.lock|pnpm-lock\.yaml|pnpm-workspace\.yaml|\.npmrc|\.yarnrc(?:\.yml)?|` +
 	`Cargo\.(?:toml|lock)|pyproject\.toml|setup\.(?:cfg|py)|(?:poetry|uv|pdm)\.lock|Pipfile(?:\.lock)?|tox\.ini|.*requirements.*\.(?:txt|in)|constraints.*\.txt|modules\.txt|` +
 	`Gemfile(?:\.lock)?|gems\.(?:rb|locked)|composer\.(?:json|lock)|` +
 	`pom\.xml|extensions\.xml|maven\.config)$`)
@@ -150,7 +150,7 @@ func Manifests(files []string) []string {
 }
 
 // patchFile is a patch of a package, where package managers for Node keep it.
-var patchFile = regexp.MustCompile(`(?:^|/)(?:\.yarn/)?patches/[^/]+\.patch$`)
+var patchFile = lazyregexp.New(`(?:^|/)(?:\.yarn/)?patches/[^/]+\.patch$`)
 
 // foreign reports whether a path belongs to somebody else's code, or to a test's data.
 func foreign(name string) bool {

@@ -2,18 +2,18 @@ package deps
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/worktree"
 )
 
 var (
-	requires = regexp.MustCompile(`(?m)^(?:require|tool|godebug)\b|^\t\S+ v\d`)
+	requires = lazyregexp.New(`(?m)^(?:require|tool|godebug)\b|^\t\S+ v\d`)
 	// localModule is a module that another directory of the repository stands in for.
-	localModule = regexp.MustCompile(`=>\s+"?(\.\.?/[^\s"]*)`)
-	useLine     = regexp.MustCompile(`(?m)^\s*(?:use\s+)?"?(\.[^\s")]*|[A-Za-z0-9_][^\s")]*)"?\s*$`)
+	localModule = lazyregexp.New(`=>\s+"?(\.\.?/[^\s"]*)`)
+	useLine     = lazyregexp.New(`(?m)^\s*(?:use\s+)?"?(\.[^\s")]*|[A-Za-z0-9_][^\s")]*)"?\s*$`)
 )
 
 // golang finds Go modules. All share one module cache; a workspace's modules are

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	_ "embed"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/worktree"
 )
 
@@ -15,12 +15,12 @@ import (
 var mavenScript []byte
 
 var (
-	xmlComment = regexp.MustCompile(`(?s)<!--.*?-->`)
+	xmlComment = lazyregexp.New(`(?s)<!--.*?-->`)
 	// pomExtends lets a plugin extend Maven, or not.
-	pomExtends = regexp.MustCompile(`<extensions>\s*(?:true|false|)\s*</extensions>|<extensions\s*/>`)
+	pomExtends = lazyregexp.New(`<extensions>\s*(?:true|false|)\s*</extensions>|<extensions\s*/>`)
 	// pomExtension is a library that Maven loads into itself, and pomExtends written in another way.
-	pomExtension = regexp.MustCompile(`<extensions?[\s>]`)
-	pomPackaging = regexp.MustCompile(`<packaging>\s*([^<\s]+)\s*</packaging>`)
+	pomExtension = lazyregexp.New(`<extensions?[\s>]`)
+	pomPackaging = lazyregexp.New(`<packaging>\s*([^<\s]+)\s*</packaging>`)
 	// mavenPackaging are those that Maven brings itself; plugins add others.
 	mavenPackaging = []string{"pom", "jar", "war", "ear", "ejb", "rar", "maven-plugin"}
 )

@@ -3,13 +3,13 @@ package deps
 import (
 	"encoding/json"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
 
 	"forge/pipeline/glob"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/worktree"
 )
 
@@ -152,10 +152,10 @@ func matchAny(globs []string, dir string) bool {
 
 // archive is an address of a package's archive in a lock file, whatever registry it
 // was made with.
-var archive = regexp.MustCompile(`https?://[^\s"'#/]+(?:/[^\s"'#]*?)??/((?:@[\w.~-]+/)?[\w.~-]+/-/(?:@[\w.~-]+/)?[\w.+~-]+\.tgz)`)
+var archive = lazyregexp.New(`https?://[^\s"'#/]+(?:/[^\s"'#]*?)??/((?:@[\w.~-]+/)?[\w.~-]+/-/(?:@[\w.~-]+/)?[\w.+~-]+\.tgz)`)
 
 // keptConfig are the lines of an .npmrc that decide what is installed, and nothing else.
-var keptConfig = regexp.MustCompile(`(?m)^\s*(?:legacy-peer-deps|strict-peer-dep(?:endencie)?s|auto-install-peers|install-links|omit|include|node-linker|shamefully-hoist|public-hoist-pattern(?:\[\])?|hoist(?:-pattern(?:\[\])?)?|dedupe-peer-dependents|resolution-mode)\s*=.*$`)
+var keptConfig = lazyregexp.New(`(?m)^\s*(?:legacy-peer-deps|strict-peer-dep(?:endencie)?s|auto-install-peers|install-links|omit|include|node-linker|shamefully-hoist|public-hoist-pattern(?:\[\])?|hoist(?:-pattern(?:\[\])?)?|dedupe-peer-dependents|resolution-mode)\s*=.*$`)
 
 // staged is a manifest as package managers read it: lock files lead to the gateway,
 // and settings name no other registry and no program.

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/worktree"
 )
 
@@ -137,7 +137,7 @@ func (f *finder) classmap(p *Project, m *composerManifest) []string {
 }
 
 // phpNames are all names that a file of PHP declares, and some words more.
-var phpNames = regexp.MustCompile(`(?i)\b(?:namespace|class|interface|trait|enum)\s+[^\s{;(]+`)
+var phpNames = lazyregexp.New(`(?i)\b(?:namespace|class|interface|trait|enum)\s+[^\s{;(]+`)
 
 // declared writes what the class loader is made from.
 func (f *finder) declared(p *Project, to io.Writer) error {

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/goccy/go-yaml"
+
+	"forge/pipeline/lazyregexp"
 )
 
 const pnpmSettings = "pnpm-workspace.yaml"
@@ -36,7 +38,7 @@ func pnpmSettingsOf(text []byte) []byte {
 
 // hooksOf is what a lock file says of the hooks that it was made with. They are code of
 // the repository, so that they do not run, and what they changed is in the lock file.
-var hooksOf = regexp.MustCompile(`(?m)^pnpmfileChecksum:.*\n`)
+var hooksOf = lazyregexp.New(`(?m)^pnpmfileChecksum:.*\n`)
 
 // pnpmPatches are the patches that a project names for its packages.
 func (f *finder) pnpmPatches(dir, lock string) []string {
@@ -56,9 +58,9 @@ func (f *finder) pnpmPatches(dir, lock string) []string {
 }
 
 // patchOf is the path of a patch, which the lock file keeps beside its checksum.
-var patchOf = regexp.MustCompile(`(?m)^\s+path:\s*['"]?([^'"\s]+\.patch)['"]?\s*$`)
+var patchOf = lazyregexp.New(`(?m)^\s+path:\s*['"]?([^'"\s]+\.patch)['"]?\s*$`)
 
-var versionText = regexp.MustCompile(`^\d+(?:\.\d+){0,2}(?:-[\w.]+)?$`)
+var versionText = lazyregexp.New(`^\d+(?:\.\d+){0,2}(?:-[\w.]+)?$`)
 
 // pnpmVersion is the newest major version that writes such a lock file and needs no
 // newer Node than those do.

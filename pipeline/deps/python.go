@@ -5,23 +5,23 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/BurntSushi/toml"
 
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/worktree"
 )
 
 // testGroup is what people call the extras, groups and files of what tests need.
-var testGroup = regexp.MustCompile(`^(?:test(?:s|ing)?|unit-?tests?|dev(?:el|elop|elopment)?|ci)$`)
+var testGroup = lazyregexp.New(`^(?:test(?:s|ing)?|unit-?tests?|dev(?:el|elop|elopment)?|ci)$`)
 
 // requirementFile are files that list what to install for running and testing.
-var requirementFile = regexp.MustCompile(`^(?:requirements(?:[-_.](?:base|common|test(?:s|ing)?|dev(?:el|elopment)?|ci))?|(?:test(?:s|ing)?|dev(?:el|elopment)?|ci)[-_]requirements)\.(?:txt|in)$`)
+var requirementFile = lazyregexp.New(`^(?:requirements(?:[-_.](?:base|common|test(?:s|ing)?|dev(?:el|elopment)?|ci))?|(?:test(?:s|ing)?|dev(?:el|elopment)?|ci)[-_]requirements)\.(?:txt|in)$`)
 
 // requirementDir are those in a directory of their own.
-var requirementDir = regexp.MustCompile(`^requirements/(?:base|common|main|test(?:s|ing)?|dev(?:el|elopment)?|ci)\.(?:txt|in)$`)
+var requirementDir = lazyregexp.New(`^requirements/(?:base|common|main|test(?:s|ing)?|dev(?:el|elopment)?|ci)\.(?:txt|in)$`)
 
 // pyproject is what of a pyproject.toml decides what is installed.
 type pyproject struct {
@@ -169,9 +169,9 @@ func (f *finder) pipSteps(p *Project, tree string, lists map[string]list) []work
 }
 
 var (
-	includes = regexp.MustCompile(`^\s*(-r|--requirement|-c|--constraint)[\s=]+(\S+)`)
-	pipFlags = regexp.MustCompile(`^\s*(?:-i|--index-url|--extra-index-url|-f|--find-links|--trusted-host|--no-index|--pre|--prefer-binary|--no-binary|--only-binary)\b`)
-	itself   = regexp.MustCompile(`^\s*(?:-e\s+|--editable[\s=]+)?\.{1,2}(?:/[\w./-]*)?(?:\[[\w,\s-]*\])?\s*(?:#.*)?$`)
+	includes = lazyregexp.New(`^\s*(-r|--requirement|-c|--constraint)[\s=]+(\S+)`)
+	pipFlags = lazyregexp.New(`^\s*(?:-i|--index-url|--extra-index-url|-f|--find-links|--trusted-host|--no-index|--pre|--prefer-binary|--no-binary|--only-binary)\b`)
+	itself   = lazyregexp.New(`^\s*(?:-e\s+|--editable[\s=]+)?\.{1,2}(?:/[\w./-]*)?(?:\[[\w,\s-]*\])?\s*(?:#.*)?$`)
 )
 
 // requirements reads one list, and those that it includes. Their lines are put
@@ -278,7 +278,7 @@ func poetryLine(name string, spec any) string {
 	return name + extras + poetryRange(version)
 }
 
-var caret = regexp.MustCompile(`^([~^])\s*(\d+)(?:\.(\d+))?(?:\.(\d+))?`)
+var caret = lazyregexp.New(`^([~^])\s*(\d+)(?:\.(\d+))?(?:\.(\d+))?`)
 
 // poetryRange turns Poetry's ranges into pip's.
 func poetryRange(text string) string {
@@ -425,7 +425,7 @@ func (p *pyproject) stageMetadata(to *Project, site string) {
 	to.stage[dir+"/RECORD"] = nil
 }
 
-var separators = regexp.MustCompile(`[-_.]+`)
+var separators = lazyregexp.New(`[-_.]+`)
 
 // normal is a package's name as PyPI compares it.
 func normal(name string) string {

@@ -4,9 +4,9 @@ import (
 	_ "embed"
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
 
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/worktree"
 )
 
@@ -24,8 +24,8 @@ type gemLock struct {
 }
 
 var (
-	gemSpec = regexp.MustCompile(`^    ([A-Za-z0-9._-]+) \(([0-9][^-()\s]*)(?:-([^()\s]+))?\)$`)
-	gemSum  = regexp.MustCompile(`^  ([A-Za-z0-9._-]+) \(([^()\s]+)\) sha256=([0-9a-f]{64})`)
+	gemSpec = lazyregexp.New(`^    ([A-Za-z0-9._-]+) \(([0-9][^-()\s]*)(?:-([^()\s]+))?\)$`)
+	gemSum  = lazyregexp.New(`^  ([A-Za-z0-9._-]+) \(([^()\s]+)\) sha256=([0-9a-f]{64})`)
 )
 
 func readGemLock(text []byte) gemLock {

@@ -2,16 +2,17 @@ package deps
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // version is a version's numbers; those that are not said are left out.
 type version []int
 
-var numbers = regexp.MustCompile(`\d+(?:\.\d+)*`)
+var numbers = lazyregexp.New(`\d+(?:\.\d+)*`)
 
 // readVersion finds the first version in a text, such as "Python 3.11.7".
 func readVersion(text string) version {
@@ -62,7 +63,7 @@ func (v version) next(n int) version {
 }
 
 // rangeTerm is one condition of a range, as npm, PyPI and Poetry write them.
-var rangeTerm = regexp.MustCompile(`(===|==|!=|~=|~>|>=|<=|>|<|=|\^|~)?\s*v?(\*|[xX]|\d+(?:\.(?:\d+|[xX*]))*)(?:[-+.]?[A-Za-z][\w.+-]*)?`)
+var rangeTerm = lazyregexp.New(`(===|==|!=|~=|~>|>=|<=|>|<|=|\^|~)?\s*v?(\*|[xX]|\d+(?:\.(?:\d+|[xX*]))*)(?:[-+.]?[A-Za-z][\w.+-]*)?`)
 
 // inRange reports whether a version is in a range; ok is false when the range cannot be
 // read.

@@ -3,12 +3,12 @@ package deps
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
 
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 )
 
@@ -135,7 +135,7 @@ func called(name string) string {
 var codenames = map[string]string{"argon": "4", "boron": "6", "carbon": "8", "dubnium": "10", "erbium": "12", "fermium": "14", "gallium": "16",
 	"hydrogen": "18", "iron": "20", "jod": "22", "krypton": "24"}
 
-var release = regexp.MustCompile(`^(?:[a-z]+-)?v?(\d+(?:\.\d+)*)(?:[.+_-].*)?$`)
+var release = lazyregexp.New(`^(?:[a-z]+-)?v?(\d+(?:\.\d+)*)(?:[.+_-].*)?$`)
 
 // pin is a version that a file names; none for what is not a number, as "latest" is.
 func pin(tool, said string) []Want {
@@ -196,7 +196,7 @@ func mise(text []byte) (out []Want) {
 	return out
 }
 
-var goDirective = regexp.MustCompile(`(?m)^(?:go|toolchain)[ \t]+(?:go)?(\d+(?:\.\d+)*)`)
+var goDirective = lazyregexp.New(`(?m)^(?:go|toolchain)[ \t]+(?:go)?(\d+(?:\.\d+)*)`)
 
 func goDirectives(text []byte) (out []Want) {
 	for _, m := range goDirective.FindAllSubmatch(text, -1) {
@@ -274,8 +274,8 @@ func rustVersion(text []byte) []Want {
 }
 
 var (
-	image   = regexp.MustCompile(`(?:^|/)(python|golang|go|node|javascript-node|typescript-node|ruby|rust|java|php|dotnet):(?:dev-)?(?:\d+(?:\.\d+)*-)?(\d+(?:\.\d+)*)`)
-	feature = regexp.MustCompile(`/features/(node|python|go|rust|ruby|java|php|dotnet)(?::\d[\d.]*)?$`)
+	image   = lazyregexp.New(`(?:^|/)(python|golang|go|node|javascript-node|typescript-node|ruby|rust|java|php|dotnet):(?:dev-)?(?:\d+(?:\.\d+)*-)?(\d+(?:\.\d+)*)`)
+	feature = lazyregexp.New(`/features/(node|python|go|rust|ruby|java|php|dotnet)(?::\d[\d.]*)?$`)
 )
 
 func devcontainer(text []byte) (out []Want) {

@@ -88,7 +88,7 @@ func newModels(train []Pair) *models {
 
 func (m *models) of(repo string) *Model {
 	if len(m.trained) == 0 {
-		return Shipped
+		return Shipped()
 	}
 	if !m.trained[repo] {
 		repo = "" // nothing is left out

@@ -67,17 +67,17 @@ func TestResolveMeasured(t *testing.T) {
 // The weights that are shipped are those of the features that there are, and none
 // speaks the wrong way.
 func TestShippedModel(t *testing.T) {
-	if len(Shipped.Weights) != int(features) {
-		t.Errorf("%d weights, want %d", len(Shipped.Weights), features)
+	if len(Shipped().Weights) != int(features) {
+		t.Errorf("%d weights, want %d", len(Shipped().Weights), features)
 	}
 	for i, name := range featureNames {
-		w, ok := Shipped.Weights[name]
+		w, ok := Shipped().Weights[name]
 		if !ok || signs[i] > 0 && w < 0 || signs[i] < 0 && w > 0 {
 			t.Errorf("the weight of %s is %v, there: %v", name, w, ok)
 		}
 	}
-	if Shipped.Limit[0] <= Shipped.Limit[1] || Shipped.Limit[1] <= 0 {
-		t.Errorf("the limits are %v; want the stricter one where nothing else is known", Shipped.Limit)
+	if Shipped().Limit[0] <= Shipped().Limit[1] || Shipped().Limit[1] <= 0 {
+		t.Errorf("the limits are %v; want the stricter one where nothing else is known", Shipped().Limit)
 	}
 }
 
@@ -199,7 +199,7 @@ func TestText(t *testing.T) {
 		{"match_count is lost", vPart, "count", true}, {"parseURL is slow", vPart, "url", true}, {"close() is called", vIdent, "close", true},
 		{"the index(es) are wrong", vIdent, "index", false}, {"from 30% to 70%", vOrder, "30>70", true}, {"from 70% to 30%", vOrder, "30>70", false},
 		{"in app/user-list.scss, line 5", vFile, "user-list.scss", true}, {"in user.scss", vFile, "topic.scss", false}, {"v1.2 is out", vNumber, "2", true},
-		{"the null pointer", vSense, senses["nil"], true}, {"it doesn't lock", vStem, "not", true}, {"never locked", vStem, "not", true},
+		{"the null pointer", vSense, senses()["nil"], true}, {"it doesn't lock", vStem, "not", true}, {"never locked", vStem, "not", true},
 		{"the data is there", vStem, "is", false}, {"validation", vStem, stem("validated"), true},
 	} {
 		if got := has(c.text, c.view, c.item); got != c.want {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"sync"
 )
 
 // Model says how sure it is that two messages about one place are one finding: a
@@ -21,7 +22,7 @@ type Model struct {
 var modelFile []byte
 
 // Shipped is the model that Resolve uses.
-var Shipped = mustModel(modelFile)
+var Shipped = sync.OnceValue(func() *Model { return mustModel(modelFile) })
 
 func mustModel(raw []byte) *Model {
 	m := &Model{}

@@ -35,7 +35,7 @@ func judgeOf(olds, news []*candidate) *judge {
 			c.words = s.weigh(c.text)
 		}
 	}
-	return Shipped.judge(s)
+	return Shipped().judge(s)
 }
 
 // score is how good it is to take a new finding for a known one, above 0; ok is

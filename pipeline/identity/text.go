@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -91,7 +92,7 @@ func look(s string) *token {
 			continue
 		}
 		x := lexeme{stem: stem(w)}
-		x.sense = cmp.Or(senses[w], senses[x.stem], x.stem)
+		x.sense = cmp.Or(senses()[w], senses()[x.stem], x.stem)
 		g := []rune("^" + w + "$")
 		if len(g) > maxGrams { // digests and encoded data
 			g = g[:maxGrams]
@@ -315,7 +316,7 @@ var sensesFile string
 
 // senses are groups of words that reviewers use for one thing: of each word and
 // its stem, the group's first word.
-var senses = readSenses(sensesFile)
+var senses = sync.OnceValue(func() map[string]string { return readSenses(sensesFile) })
 
 func readSenses(file string) map[string]string {
 	out := map[string]string{}

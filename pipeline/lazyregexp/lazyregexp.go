@@ -48,4 +48,15 @@ func (r *Regexp) ReplaceAllString(src, repl string) string {
 func (r *Regexp) ReplaceAllStringFunc(src string, repl func(string) string) string {
 	return r.compiled().ReplaceAllStringFunc(src, repl)
 }
-func (r *Regexp) SubexpIndex(name string) int { return r.compiled().SubexpIndex(name) }
+func (r *Regexp) SubexpIndex(name string) int    { return r.compiled().SubexpIndex(name) }
+func (r *Regexp) Split(s string, n int) []string { return r.compiled().Split(s, n) }
+func (r *Regexp) FindIndex(b []byte) []int       { return r.compiled().FindIndex(b) }
+func (r *Regexp) FindAllSubmatchIndex(b []byte, n int) [][]int {
+	return r.compiled().FindAllSubmatchIndex(b, n)
+}
+func (r *Regexp) ReplaceAllFunc(src []byte, repl func([]byte) []byte) []byte {
+	return r.compiled().ReplaceAllFunc(src, repl)
+}
+
+// String returns the source of the expression.
+func (r *Regexp) String() string { return r.compiled().String() }

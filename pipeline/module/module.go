@@ -7,10 +7,11 @@ import (
 	"cmp"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // Module is a part of a feature that is built and validated by itself.
@@ -61,7 +62,7 @@ type Limits struct {
 	Same    func(test, probe string) bool   // whether two names are of one test
 }
 
-var slug = regexp.MustCompile(`^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$`)
+var slug = lazyregexp.New(`^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$`)
 
 // Check returns what is wrong with a split, for the planner: one line each, with what
 // would be right. There is nothing wrong with one that can be built.
@@ -356,7 +357,7 @@ func misread(p string, tree []string) string {
 	return ""
 }
 
-var manyStars = regexp.MustCompile(`\*+`)
+var manyStars = lazyregexp.New(`\*+`)
 
 // validPattern reports whether a glob means what it seems to mean: braces, a leading "!"
 // and blanks around it stand for themselves here, and own nothing that anybody writes.

@@ -6,11 +6,12 @@ package proof
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // Requirement is one thing that a task asks for.
@@ -83,8 +84,8 @@ func Says(in, text string) bool {
 // sentence ends where another begins, in a letter that is not small: neither in "1.5 s" nor
 // behind "e.g." or "z. B.".
 var (
-	blocks = regexp.MustCompile(`(?:^|\n)\s*(?:[-*+]|\d{1,2}[.)]|#+|>)\s+(?:\[[ xX]\]\s+)?|\n\s*\n`)
-	ends   = regexp.MustCompile(`[\p{L}\p{N})"']{2}[.!?]["')*_]*( )[^\p{Ll}]`)
+	blocks = lazyregexp.New(`(?:^|\n)\s*(?:[-*+]|\d{1,2}[.)]|#+|>)\s+(?:\[[ xX]\]\s+)?|\n\s*\n`)
+	ends   = lazyregexp.New(`[\p{L}\p{N})"']{2}[.!?]["')*_]*( )[^\p{Ll}]`)
 )
 
 func plain(s string) string {

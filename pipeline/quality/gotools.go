@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/measure"
 	"forge/pipeline/text"
 )
@@ -67,7 +67,7 @@ func SortPlaces(list []measure.Place) {
 	})
 }
 
-var benchLine = regexp.MustCompile(`(?m)^(Benchmark\S*?)(?:-\d+)?\s+\d+\s+(\S+) ns/op`)
+var benchLine = lazyregexp.New(`(?m)^(Benchmark\S*?)(?:-\d+)?\s+\d+\s+(\S+) ns/op`)
 
 // ReadBench reads what go test -bench printed: a series for each benchmark. Of one that
 // ran several times the fastest counts: what else the machine does makes it slower, never

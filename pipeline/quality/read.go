@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/measure"
 	"forge/pipeline/text"
 )
@@ -138,11 +139,11 @@ func lines(out []byte) (n int) {
 }
 
 var (
-	numberWord = regexp.MustCompile(`^[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?`)
-	unitEnd    = regexp.MustCompile(`^(?:%|[a-zA-Zµμ]{1,5}(?:/[a-z]+)?)?[.,;:)]?$`)
-	grouped    = regexp.MustCompile(`^[-+]?\d{1,3}(?:[,_'’]\d{3})+`)
-	spaced     = regexp.MustCompile(`(\d)[\x{00a0}\x{2007}\x{2009}\x{202f}](\d{3})`)
-	noNumber   = regexp.MustCompile(`(?i)^[-+]?(?:nan|inf|infinity)[.,;:)%]?$`)
+	numberWord = lazyregexp.New(`^[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?`)
+	unitEnd    = lazyregexp.New(`^(?:%|[a-zA-Zµμ]{1,5}(?:/[a-z]+)?)?[.,;:)]?$`)
+	grouped    = lazyregexp.New(`^[-+]?\d{1,3}(?:[,_'’]\d{3})+`)
+	spaced     = lazyregexp.New(`(\d)[\x{00a0}\x{2007}\x{2009}\x{202f}](\d{3})`)
+	noNumber   = lazyregexp.New(`(?i)^[-+]?(?:nan|inf|infinity)[.,;:)%]?$`)
 )
 
 // lastNumber finds the last word that is a number, and the unit that stands behind it, in
@@ -200,7 +201,7 @@ func (k Kind) match(out string) (float64, error) {
 	return parseNumber(last[len(last)-1])
 }
 
-var pathStep = regexp.MustCompile(`^(?:\.([A-Za-z_][\w-]*)|\[(\d{1,6})\]|\["([^"]+)"\])`)
+var pathStep = lazyregexp.New(`^(?:\.([A-Za-z_][\w-]*)|\[(\d{1,6})\]|\["([^"]+)"\])`)
 
 // jsonPath takes $.a.b[0].length apart.
 func jsonPath(s string) (steps []any, err error) {

@@ -2,8 +2,9 @@ package quality
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // unit is one that is told from others.
@@ -14,7 +15,7 @@ type unit struct {
 }
 
 var (
-	bytesWord = regexp.MustCompile(`^(k|kilo|kibi|m|mega|mebi|g|giga|gibi|t|tera|tebi|p|peta|pebi)?(i)?(?:b|bytes?|o|octets?)$`)
+	bytesWord = lazyregexp.New(`^(k|kilo|kibi|m|mega|mebi|g|giga|gibi|t|tera|tebi|p|peta|pebi)?(i)?(?:b|bytes?|o|octets?)$`)
 	tens      = map[byte]int{'k': 1, 'm': 2, 'g': 3, 't': 4, 'p': 5}
 	times     = map[string]float64{
 		"ns": 1, "nanosecond": 1, "us": 1e3, "µs": 1e3, "microsecond": 1e3, "ms": 1e6, "msec": 1e6, "millisecond": 1e6,
@@ -23,7 +24,7 @@ var (
 	// scale are the letters that du -h prints for units of size.
 	scale = map[string]bool{"M": true, "G": true, "T": true, "P": true}
 	// unitLike is a word that can only be a unit of size or time, known or not.
-	unitLike = regexp.MustCompile(`(?i)^(?:[kmgtp]i?(?:b|o|bps|bits?)?|[\w-]*(?:bytes?|bits?|octets?|seconds?|secs?|minutes?|hours?|days?|weeks?))$`)
+	unitLike = lazyregexp.New(`(?i)^(?:[kmgtp]i?(?:b|o|bps|bits?)?|[\w-]*(?:bytes?|bits?|octets?|seconds?|secs?|minutes?|hours?|days?|weeks?))$`)
 )
 
 // unitOf reads a word, or a setting that begins with one, as a unit.

@@ -9,16 +9,17 @@ import (
 	"net/http"
 	"net/url"
 	"path"
-	"regexp"
 	"strings"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // Where documents name files. In JSON a quote within a text is escaped, so that what
 // is matched is a key and not something that somebody wrote about one.
 var (
-	tarball = regexp.MustCompile(`("tarball"\s*:\s*")([^"\\]+)(")`)
-	fileURL = regexp.MustCompile(`("url"\s*:\s*")([^"\\]+)(")`)
-	anchor  = regexp.MustCompile(`(?i)(<a\s[^>]*?href\s*=\s*["'])([^"'#]+)((?:#[^"']*)?["'])`)
+	tarball = lazyregexp.New(`("tarball"\s*:\s*")([^"\\]+)(")`)
+	fileURL = lazyregexp.New(`("url"\s*:\s*")([^"\\]+)(")`)
+	anchor  = lazyregexp.New(`(?i)(<a\s[^>]*?href\s*=\s*["'])([^"'#]+)((?:#[^"']*)?["'])`)
 )
 
 // rewritten returns a document with the addresses in it replaced by the gateway's;
@@ -47,7 +48,7 @@ func (g *Gateway) rewritten(k Kind, p string, e found) (body []byte, ok bool, er
 }
 
 // replace gives each address that a pattern finds the gateway's own.
-func (g *Gateway) replace(k Kind, u *upstream, at string, pattern *regexp.Regexp, body []byte) ([]byte, error) {
+func (g *Gateway) replace(k Kind, u *upstream, at string, pattern *lazyregexp.Regexp, body []byte) ([]byte, error) {
 	base, err := url.Parse(at)
 	if err != nil {
 		return nil, err

@@ -2,9 +2,10 @@ package registry
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // Kind is what clients a registry serves.
@@ -44,8 +45,8 @@ const npmName = `(?:@[A-Za-z0-9~][A-Za-z0-9._~-]*(?:/|%2[fF]))?[A-Za-z0-9~_][A-Z
 // shape is what a kind's paths look like. What is immutable never changes once it
 // is published, so that the cache answers for good.
 type shape struct {
-	allowed   *regexp.Regexp
-	immutable *regexp.Regexp
+	allowed   *lazyregexp.Regexp
+	immutable *lazyregexp.Regexp
 	accept    []string // media types that a client may ask for; the first is the default when it is asked for
 }
 
@@ -84,8 +85,8 @@ var shapes = map[Kind]shape{
 	},
 }
 
-func match(patterns ...string) *regexp.Regexp {
-	return regexp.MustCompile(`^(?:` + strings.Join(patterns, "|") + `)$`)
+func match(patterns ...string) *lazyregexp.Regexp {
+	return lazyregexp.New(`^(?:` + strings.Join(patterns, "|") + `)$`)
 }
 
 // valid reports whether a path, as it stands in the request line, is one that a
@@ -104,7 +105,7 @@ func (k Kind) immutable(path string) bool {
 }
 
 // gemFile is the path of one gem's file, and the gem's name in it.
-var gemFile = regexp.MustCompile(`^(?:gems|quick/Marshal\.4\.8)/(.+?)-\d[0-9A-Za-z.]*(?:-(?:java|jruby|dalvik|mswin|mingw|x64|x86|aarch64|arm|universal|ppc|powerpc|s390|riscv|i\d86)[\w.-]*)?\.(?:gem|gemspec\.rz)$`)
+var gemFile = lazyregexp.New(`^(?:gems|quick/Marshal\.4\.8)/(.+?)-\d[0-9A-Za-z.]*(?:-(?:java|jruby|dalvik|mswin|mingw|x64|x86|aarch64|arm|universal|ppc|powerpc|s390|riscv|i\d86)[\w.-]*)?\.(?:gem|gemspec\.rz)$`)
 
 // pkg is the package that a path is about, as the operator's patterns name it.
 func (k Kind) pkg(path string) string {

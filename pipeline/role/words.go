@@ -1,17 +1,18 @@
 package role
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"forge/pipeline/lazyregexp"
 )
 
 var (
-	listed     = regexp.MustCompile(`^\s*(?:[-*+•‣◦–]|\d{1,2}[.)])\s+(?:\[[ xX]\]\s+)?(.*\S)`)
-	named      = regexp.MustCompile(`(?i)\bREQ\d+\b`)
-	forNamed   = regexp.MustCompile(`(?i)\s*\((?:for )?REQ\d+(?:(?:,| and|, and) REQ\d+)*\)`)
-	nonGoal    = regexp.MustCompile(`(?i)^(?:[*_]*\(?(?:non[- ]?goal|no[- ]goal)s?(?:\)|\s*:[*_]*|[*_]+\s*:))\s*`)
-	constraint = regexp.MustCompile(`(?i)^[*_]*constraints?\s*(?::[*_]*|[*_]+\s*:)\s*`)
+	listed     = lazyregexp.New(`^\s*(?:[-*+•‣◦–]|\d{1,2}[.)])\s+(?:\[[ xX]\]\s+)?(.*\S)`)
+	named      = lazyregexp.New(`(?i)\bREQ\d+\b`)
+	forNamed   = lazyregexp.New(`(?i)\s*\((?:for )?REQ\d+(?:(?:,| and|, and) REQ\d+)*\)`)
+	nonGoal    = lazyregexp.New(`(?i)^(?:[*_]*\(?(?:non[- ]?goal|no[- ]goal)s?(?:\)|\s*:[*_]*|[*_]+\s*:))\s*`)
+	constraint = lazyregexp.New(`(?i)^[*_]*constraints?\s*(?::[*_]*|[*_]+\s*:)\s*`)
 )
 
 // Reading is the method by which FromWords reads a person's words now. An answer keeps the

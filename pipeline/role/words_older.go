@@ -1,19 +1,20 @@
 package role
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // How words were read before answers said by which method: what was answered then is read
 // like this for as long as its log is replayed, and nothing here may change.
 var (
-	lineListed     = regexp.MustCompile(`^\s*(?:[-*+]|\d{1,2}[.)])\s+(?:\[[ xX]\]\s+)?(.*\S)`)
-	lineNamed      = regexp.MustCompile(`\bREQ\d+\b`)
-	lineForNamed   = regexp.MustCompile(`\s*\((?:for )?REQ\d+\)`)
-	lineNonGoal    = regexp.MustCompile(`(?i)^(?:non-goal|no goal)s?:\s*`)
-	lineConstraint = regexp.MustCompile(`(?i)^constraints?:\s*`)
+	lineListed     = lazyregexp.New(`^\s*(?:[-*+]|\d{1,2}[.)])\s+(?:\[[ xX]\]\s+)?(.*\S)`)
+	lineNamed      = lazyregexp.New(`\bREQ\d+\b`)
+	lineForNamed   = lazyregexp.New(`\s*\((?:for )?REQ\d+\)`)
+	lineNonGoal    = lazyregexp.New(`(?i)^(?:non-goal|no goal)s?:\s*`)
+	lineConstraint = lazyregexp.New(`(?i)^constraints?:\s*`)
 )
 
 // readLines makes an item of each line of a list, of that line alone, or one of all the words.

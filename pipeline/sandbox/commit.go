@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 	"forge/pipeline/worktree"
 )
@@ -143,7 +143,7 @@ func (g *Gateway) commit(ctx context.Context, repo pipeline.Repo, o CommitOption
 }
 
 // runName is what a Forge-Run trailer may hold.
-var runName = regexp.MustCompile(`^[A-Za-z0-9._/-]*$`)
+var runName = lazyregexp.New(`^[A-Za-z0-9._/-]*$`)
 
 // message is the whole message of the commit.
 func (o *CommitOptions) message() string {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/fair"
+	"forge/pipeline/lazyregexp"
 )
 
 // nobody is the user and group that workers run under when the server is root
@@ -397,7 +397,7 @@ func (m *Manager) distrust() {
 	m.mu.Unlock()
 }
 
-var unsafeName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+var unsafeName = lazyregexp.New(`[^A-Za-z0-9._-]+`)
 
 // dirName makes a directory's name of a run's or cache's name.
 func dirName(name string) string {

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"forge/pipeline"
 	"forge/pipeline/fence"
+	"forge/pipeline/lazyregexp"
 )
 
 // MovedError says that somebody else moved the branch: nothing was pushed.
@@ -167,7 +167,7 @@ type pushAttempt struct {
 	address, branch, ref, sha, old string
 }
 
-var remoteRefused = regexp.MustCompile(`GH0\d\d|pre-receive hook declined|protected branch|hook declined|refusing to|denied by|prohibited|cannot be created|push declined`)
+var remoteRefused = lazyregexp.New(`GH0\d\d|pre-receive hook declined|protected branch|hook declined|refusing to|denied by|prohibited|cannot be created|push declined`)
 
 // pushFailed finds out why a push failed, and whether it did.
 func (g *Gateway) pushFailed(ctx context.Context, repo pipeline.Repo, a pushAttempt, err error) error {

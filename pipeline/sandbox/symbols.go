@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 	"forge/pipeline/worktree"
 )
@@ -174,7 +174,7 @@ func listSymbols(found []symbol, name string, most int) string {
 // definition is a pattern whose first group is the name that a line defines.
 type definition struct {
 	kind string
-	find *regexp.Regexp
+	find *lazyregexp.Regexp
 }
 
 // notNames are words that look like the name of a method where they stand.
@@ -186,7 +186,7 @@ var notNames = map[string]bool{
 func define(pairs ...string) []definition {
 	var all []definition
 	for i := 0; i < len(pairs); i += 2 {
-		all = append(all, definition{kind: pairs[i], find: regexp.MustCompile(pairs[i+1])})
+		all = append(all, definition{kind: pairs[i], find: lazyregexp.New(pairs[i+1])})
 	}
 	return all
 }

@@ -13,12 +13,12 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/worktree"
 )
 
@@ -100,7 +100,7 @@ func (w *worker) whatToSeed(ctx context.Context, dir string, c worktree.Command)
 	return s, nil
 }
 
-var moduleLine = regexp.MustCompile(`(?m)^module[ \t]+"?([^\s"]+)`)
+var moduleLine = lazyregexp.New(`(?m)^module[ \t]+"?([^\s"]+)`)
 
 // seedKey returns the module's path, and a name for all that decides what its
 // imports are compiled to; none where there is no Go.
@@ -186,7 +186,7 @@ func buildEnv(env []string) []string {
 }
 
 // importPath is what may stand among the arguments of a go command.
-var importPath = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_~+-]*([./]+[A-Za-z0-9_~+-]+)*$`)
+var importPath = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_~+-]*([./]+[A-Za-z0-9_~+-]+)*$`)
 
 // imports lists what the Go files of one module import, sorted: what it could have
 // in the seed, not what it has of its own.

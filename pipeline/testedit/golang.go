@@ -6,13 +6,14 @@ import (
 	"go/scanner"
 	"go/token"
 	"path"
-	"regexp"
 	"strings"
+
+	"forge/pipeline/lazyregexp"
 )
 
 var (
-	goTest    = regexp.MustCompile(`^(?:Test|Example|Fuzz|Benchmark)(?:$|[^a-z])`)
-	directive = regexp.MustCompile(`(?m)^//(?:go:|\s*\+build).*$`)
+	goTest    = lazyregexp.New(`^(?:Test|Example|Fuzz|Benchmark)(?:$|[^a-z])`)
+	directive = lazyregexp.New(`(?m)^//(?:go:|\s*\+build).*$`)
 )
 
 // directives are what a file tells the compiler.

@@ -1,18 +1,19 @@
 package testedit
 
 import (
-	"regexp"
 	"strings"
+
+	"forge/pipeline/lazyregexp"
 )
 
 var (
-	pyDef    = regexp.MustCompile(`^(?:async )?def (\w+)`)
-	pyClass  = regexp.MustCompile(`^class (\w+)`)
-	pyImport = regexp.MustCompile(`^(?:import|from)\b ?(.*)$`)
-	pyAssign = regexp.MustCompile(`^([A-Za-z_]\w*)(?::[^=]*)?=[^=]`)
-	pyWord   = regexp.MustCompile(`\w+`)
-	pyHook   = regexp.MustCompile(`^(?:setUp|tearDown|setup_|teardown_|setup$|teardown$|pytest_|setUpClass|load_tests|__)`)
-	pyText   = regexp.MustCompile(`^[rRbBuUfF]{0,2}(?:"[^"]*"|'[^']*'|"""(?s:.*)"""|'''(?s:.*)''')$`)
+	pyDef    = lazyregexp.New(`^(?:async )?def (\w+)`)
+	pyClass  = lazyregexp.New(`^class (\w+)`)
+	pyImport = lazyregexp.New(`^(?:import|from)\b ?(.*)$`)
+	pyAssign = lazyregexp.New(`^([A-Za-z_]\w*)(?::[^=]*)?=[^=]`)
+	pyWord   = lazyregexp.New(`\w+`)
+	pyHook   = lazyregexp.New(`^(?:setUp|tearDown|setup_|teardown_|setup$|teardown$|pytest_|setUpClass|load_tests|__)`)
+	pyText   = lazyregexp.New(`^[rRbBuUfF]{0,2}(?:"[^"]*"|'[^']*'|"""(?s:.*)"""|'''(?s:.*)''')$`)
 )
 
 // pyLine is a statement of Python, over however many lines.

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // rustToken is a token of Rust and where it stands. A doc comment is one: it belongs to
@@ -19,10 +21,10 @@ const rustDoc = "///"
 func (t rustToken) word() string { return t.text }
 
 var (
-	rustRaw      = regexp.MustCompile(`^(?:b|c|br|cr|r)?(#*)"`)
-	rustChar     = regexp.MustCompile(`^b?'(?:\\(?:u\{[0-9a-fA-F_]*\}|x..|.)|[^\\'\n])'`)
-	rustDocument = regexp.MustCompile(`^(?://[/!]|/\*[*!])`)
-	rustWord     = regexp.MustCompile(`^(?:r#)?[\pL\pN_]+`)
+	rustRaw      = lazyregexp.New(`^(?:b|c|br|cr|r)?(#*)"`)
+	rustChar     = lazyregexp.New(`^b?'(?:\\(?:u\{[0-9a-fA-F_]*\}|x..|.)|[^\\'\n])'`)
+	rustDocument = lazyregexp.New(`^(?://[/!]|/\*[*!])`)
+	rustWord     = lazyregexp.New(`^(?:r#)?[\pL\pN_]+`)
 )
 
 func rustTokens(source string) []rustToken {
@@ -154,9 +156,9 @@ func rustItems(toks []rustToken, in string) (out []rustItem, ok bool) {
 }
 
 var (
-	rustTest = regexp.MustCompile(`^(?:\w+::)*(?:test|bench|rstest|quickcheck|test_case|parameterized|\w+_test)(?:\(|$)`)
-	rustCfg  = regexp.MustCompile(`^cfg\((.*)\)$`)
-	rustKeep = regexp.MustCompile(`^(?:pub|crate|unsafe|async|default|extern)$`)
+	rustTest = lazyregexp.New(`^(?:\w+::)*(?:test|bench|rstest|quickcheck|test_case|parameterized|\w+_test)(?:\(|$)`)
+	rustCfg  = lazyregexp.New(`^cfg\((.*)\)$`)
+	rustKeep = lazyregexp.New(`^(?:pub|crate|unsafe|async|default|extern)$`)
 )
 
 // onlyTests reports whether an attribute has its item compiled for tests alone.
@@ -266,7 +268,7 @@ func (item *rustItem) describe(kind string, toks []rustToken, from, to int) {
 }
 
 // rustWhole tells files of Rust that are tests as a whole.
-var rustWhole = regexp.MustCompile(`(?:^|/)(?:tests|benches)/.*\.rs$|(?:^|/)(?:tests?|\w+_tests?)\.rs$`)
+var rustWhole = lazyregexp.New(`(?:^|/)(?:tests|benches)/.*\.rs$|(?:^|/)(?:tests?|\w+_tests?)\.rs$`)
 
 // readRust takes the tests of a file apart: all of a file of tests, else what is compiled
 // for tests alone.

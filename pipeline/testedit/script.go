@@ -1,16 +1,17 @@
 package testedit
 
 import (
-	"regexp"
 	"strings"
+
+	"forge/pipeline/lazyregexp"
 )
 
 var (
-	jsTest  = regexp.MustCompile(`^(?:it|test|specify|fit|xit|xtest|bench)$`)
-	jsLoad  = regexp.MustCompile(`^(?:import\b.*['"]|(?:const|let|var)\b.*=require\(.*\)$)`)
-	jsBinds = regexp.MustCompile(`[A-Za-z_$][\w$]*`)
-	jsFrom  = regexp.MustCompile(`['"][^'"]*['"]\)?$`)
-	jsName  = regexp.MustCompile(`[\w$]`)
+	jsTest  = lazyregexp.New(`^(?:it|test|specify|fit|xit|xtest|bench)$`)
+	jsLoad  = lazyregexp.New(`^(?:import\b.*['"]|(?:const|let|var)\b.*=require\(.*\)$)`)
+	jsBinds = lazyregexp.New(`[A-Za-z_$][\w$]*`)
+	jsFrom  = lazyregexp.New(`['"][^'"]*['"]\)?$`)
+	jsName  = lazyregexp.New(`[\w$]`)
 )
 
 // jsToken is a word, a string, or a sign of JavaScript.

@@ -4,21 +4,22 @@
 package testname
 
 import (
-	"regexp"
 	"strings"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // ID is a test's name taken apart: "pkg" "TestX" "/sub", or "file::class" "test_x" "[1-2]".
 type ID struct{ Container, Base, Param string }
 
 var (
-	goName = regexp.MustCompile(`^(.*?)\.((?:Test|Example|Fuzz|Benchmark)[^/.]*)(/.*)?$`)
-	pyBase = regexp.MustCompile(`^([^\[(]*[^\[( ])(\[.*\]| \(.*\))$`)
+	goName = lazyregexp.New(`^(.*?)\.((?:Test|Example|Fuzz|Benchmark)[^/.]*)(/.*)?$`)
+	pyBase = lazyregexp.New(`^([^\[(]*[^\[( ])(\[.*\]| \(.*\))$`)
 )
 
 var (
-	testPath = regexp.MustCompile(`(?i)(?:^|/)(?:tests?|specs?|__tests__)/.*\.\w+$|(?:_test|_spec|\.test|\.spec|-test|-spec)\.\w+$|(?:^|/)test_[^/]*\.py$|(?:Tests?|Spec|IT)\.(?:java|kt|cs|scala|swift|groovy)$`)
-	dataPath = regexp.MustCompile(`(?i)\.(?:json|ya?ml|txt|md|xml|csv|golden|snap|toml|txtar|svg|png|html?)$|(?:^|/)testdata/`)
+	testPath = lazyregexp.New(`(?i)(?:^|/)(?:tests?|specs?|__tests__)/.*\.\w+$|(?:_test|_spec|\.test|\.spec|-test|-spec)\.\w+$|(?:^|/)test_[^/]*\.py$|(?:Tests?|Spec|IT)\.(?:java|kt|cs|scala|swift|groovy)$`)
+	dataPath = lazyregexp.New(`(?i)\.(?:json|ya?ml|txt|md|xml|csv|golden|snap|toml|txtar|svg|png|html?)$|(?:^|/)testdata/`)
 )
 
 // IsFile tells test code by its path; data of tests is not meant.

@@ -1,9 +1,10 @@
 package text
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // maxMessage bounds a commit message, in bytes.
@@ -17,27 +18,27 @@ const zwsp = "\u200b"
 // breaks are what is acted on in a commit message, each with what is put in its
 // place. They are applied in this order.
 var breaks = []struct {
-	find *regexp.Regexp
+	find *lazyregexp.Regexp
 	with string
 }{
 	// Trailers that credit or sign for somebody, that GitHub, Gerrit and release-please
 	// obey, or that are Forge's own, wherever they stand and however they are indented.
-	{regexp.MustCompile(`(?im)^([\s>*_` + "`" + `]*)([a-z])([a-z]*-?(?:[a-z]+-)*by|orge-[a-z-]+|n-behalf-of|kip-checks|equest-checks|elease-as|hange-id|c|it-svn-id)([\s*_` + "`" + `]*:)`), "${1}${2}" + zwsp + "${3}${4}"},
+	{lazyregexp.New(`(?im)^([\s>*_` + "`" + `]*)([a-z])([a-z]*-?(?:[a-z]+-)*by|orge-[a-z-]+|n-behalf-of|kip-checks|equest-checks|elease-as|hange-id|c|it-svn-id)([\s*_` + "`" + `]*:)`), "${1}${2}" + zwsp + "${3}${4}"},
 	// [skip ci], [ci skip], [no ci], [skip actions] and their like; ***NO_CI*** is Azure's.
-	{regexp.MustCompile(`(?i)\[([^\[\]\n]{0,80}\b(?:skip|no|only)\b)`), "[" + zwsp + "${1}"},
-	{regexp.MustCompile(`(?i)(\*{2,}\s*N)(O[_ -]?CI)`), "${1}" + zwsp + "${2}"},
+	{lazyregexp.New(`(?i)\[([^\[\]\n]{0,80}\b(?:skip|no|only)\b)`), "[" + zwsp + "${1}"},
+	{lazyregexp.New(`(?i)(\*{2,}\s*N)(O[_ -]?CI)`), "${1}" + zwsp + "${2}"},
 	// Closing keywords before a reference; references; mentions, commits of others.
-	{regexp.MustCompile("(?i)(c|f|r)(lose[sd]?|ix(?:e[sd])?|esolve[sd]?)(\\b[\\s:*_`~\\\\]*(?:#|gh-|[\\w.-]+/[\\w.-]+\\\\?#|https?://))"),
+	{lazyregexp.New("(?i)(c|f|r)(lose[sd]?|ix(?:e[sd])?|esolve[sd]?)(\\b[\\s:*_`~\\\\]*(?:#|gh-|[\\w.-]+/[\\w.-]+\\\\?#|https?://))"),
 		"${1}" + zwsp + "${2}${3}"},
-	{regexp.MustCompile(`(?i)(gh-)(\d)`), "${1}" + zwsp + "${2}"},
-	{regexp.MustCompile(`([#＃])([^\s#])`), "${1}" + zwsp + "${2}"}, // also Jira's #close and AB#12
-	{regexp.MustCompile(`([@＠])`), "${1}" + zwsp},
+	{lazyregexp.New(`(?i)(gh-)(\d)`), "${1}" + zwsp + "${2}"},
+	{lazyregexp.New(`([#＃])([^\s#])`), "${1}" + zwsp + "${2}"}, // also Jira's #close and AB#12
+	{lazyregexp.New(`([@＠])`), "${1}" + zwsp},
 	// An address of an issue is a reference to it; entities can spell any of the above.
-	{regexp.MustCompile(`(?i)((?:https?|ftp)://)`), "${1}" + zwsp},
-	{regexp.MustCompile(`(?i)(www)\.`), "${1}" + zwsp + "."},
-	{regexp.MustCompile(`&(#?\w+;?)`), "&" + zwsp + "${1}"},
+	{lazyregexp.New(`(?i)((?:https?|ftp)://)`), "${1}" + zwsp},
+	{lazyregexp.New(`(?i)(www)\.`), "${1}" + zwsp + "."},
+	{lazyregexp.New(`&(#?\w+;?)`), "&" + zwsp + "${1}"},
 	// What a later rebase --autosquash would fold into another commit.
-	{regexp.MustCompile(`^((?:fixup|squash|amend))!`), "${1}" + zwsp + "!"},
+	{lazyregexp.New(`^((?:fixup|squash|amend))!`), "${1}" + zwsp + "!"},
 }
 
 // CommitMessage makes a commit message of text that nobody vouches for, and trailers

@@ -3,9 +3,10 @@ package track
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // What the score looks at. Its words are English; of a task in another language its lists,
@@ -50,20 +51,20 @@ func Score(title, body string, tree []string) (points int, reasons []string) {
 }
 
 var (
-	fences = regexp.MustCompile("(?s)```.*?(?:```|\\z)|(?:^|\n)[ \t]*~~~.*?(?:\n[ \t]*~~~|\\z)|<!--.*?(?:-->|\\z)") // what is no prose, or not to be seen
-	item   = regexp.MustCompile(`(?m)^\s*(?:[-*+]|\d{1,2}[.)])\s+\S`)
-	must   = regexp.MustCompile(`(?i)\b(?:must|should|shall|needs? to|has to|have to)\b`)
-	ends   = regexp.MustCompile(`[.!?]+(?:\s+|$)|\n\s*\n`)
+	fences = lazyregexp.New("(?s)```.*?(?:```|\\z)|(?:^|\n)[ \t]*~~~.*?(?:\n[ \t]*~~~|\\z)|<!--.*?(?:-->|\\z)") // what is no prose, or not to be seen
+	item   = lazyregexp.New(`(?m)^\s*(?:[-*+]|\d{1,2}[.)])\s+\S`)
+	must   = lazyregexp.New(`(?i)\b(?:must|should|shall|needs? to|has to|have to)\b`)
+	ends   = lazyregexp.New(`[.!?]+(?:\s+|$)|\n\s*\n`)
 
-	quality = regexp.MustCompile(`(?i)\b(?:within|under|below|at most|less than) \d+(?:[.,]\d+)? ?(?:ms|s|seconds?|milliseconds?|minutes?|[kMG]i?B|bytes)\b` +
+	quality = lazyregexp.New(`(?i)\b(?:within|under|below|at most|less than) \d+(?:[.,]\d+)? ?(?:ms|s|seconds?|milliseconds?|minutes?|[kMG]i?B|bytes)\b` +
 		`|\b(?:accessib(?:le|ility)|latency|throughput|scalab(?:le|ility)|WCAG|p9[59])\b`)
-	novelty = regexp.MustCompile(`(?i)\bnew (?:micro)?(?:service|schema|protocol|database|server|data model|file format|wire format)\b` +
+	novelty = lazyregexp.New(`(?i)\bnew (?:micro)?(?:service|schema|protocol|database|server|data model|file format|wire format)\b` +
 		`|\b(?:schema|database) (?:change|migration)s?\b`)
 
-	interfaceFile = regexp.MustCompile(`(?i)\.(?:tsx|jsx|vue|svelte|css|scss|sass|less|html?|astro)$`)
-	interfaceWord = regexp.MustCompile(`(?i)\b(?:screens?|pages?|buttons?|forms?|dialogs?|modals?|layouts?|UI|UX|user interface|menus?` +
+	interfaceFile = lazyregexp.New(`(?i)\.(?:tsx|jsx|vue|svelte|css|scss|sass|less|html?|astro)$`)
+	interfaceWord = lazyregexp.New(`(?i)\b(?:screens?|pages?|buttons?|forms?|dialogs?|modals?|layouts?|UI|UX|user interface|menus?` +
 		`|tooltips?|dark mode|responsive|breakpoints?|front-?end)\b`)
-	named = regexp.MustCompile("[\\w.@-]+(?:/[\\w.@-]+)+/?|`[\\w.@-]+/?`|[\\w-]+\\.[A-Za-z]{1,6}\\b")
+	named = lazyregexp.New("[\\w.@-]+(?:/[\\w.@-]+)+/?|`[\\w.@-]+/?`|[\\w-]+\\.[A-Za-z]{1,6}\\b")
 )
 
 // asks counts what a task wants: items of lists, and sentences outside of them with a word

@@ -2,11 +2,12 @@ package upstream
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // Item is a criterion as it stands.
@@ -150,7 +151,7 @@ func (s Spec) names(text string) bool {
 }
 
 // named finds what may be an id, and bare leaves out what may stand within one.
-var named = regexp.MustCompile(`[\p{L}]+[\s_.#-]*\d+`)
+var named = lazyregexp.New(`[\p{L}]+[\s_.#-]*\d+`)
 
 func bare(id string) string {
 	return strings.Map(func(c rune) rune {
@@ -164,7 +165,7 @@ func bare(id string) string {
 // timed is a sentence that says how long one thing may take, and nothing else: what is
 // faster than it asks is as it asks. A size has no such form: who takes files of at most
 // 10 MB does not take them when 5 MB are the most.
-var timed = regexp.MustCompile(`(?i)^((?:the|an?|every|each) [a-z]+(?: [a-z]+)? (?:takes|answers|responds|finishes|completes|loads|starts|` +
+var timed = lazyregexp.New(`(?i)^((?:the|an?|every|each) [a-z]+(?: [a-z]+)? (?:takes|answers|responds|finishes|completes|loads|starts|` +
 	`is (?:answered|shown|loaded|finished|done)) (?:within|at most|in at most|in less than) )(\d+(?:\.\d+)?)( ?(?:ms|s|milliseconds|seconds|minutes))\.?$`)
 
 // shorter reports whether all that changes between two texts is a bound of time.

@@ -2,7 +2,8 @@ package work
 
 import (
 	"fmt"
-	"regexp"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // The outcomes of deliveries that ask for what their sender has no right to. People read
@@ -18,7 +19,7 @@ func refusedEdit(run int64, who string) string {
 	return fmt.Sprintf("run %d: not taken in: %s may not change the task (needs write)", run, who)
 }
 
-var refusedForm = regexp.MustCompile(`^(?:run \d+: )?(?:ignored|not taken in): (\S+) (may not .+ \(needs write\)|is a bot, and .+)$`)
+var refusedForm = lazyregexp.New(`^(?:run \d+: )?(?:ignored|not taken in): (\S+) (may not .+ \(needs write\)|is a bot, and .+)$`)
 
 // Refused reads out of a delivery's outcome who was refused, and why; not ok where nobody
 // was.

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"forge/pipeline"
 	"forge/pipeline/command"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 )
 
@@ -28,7 +28,7 @@ var commandWords = []string{"continue", "accept", "cancel", "approve", "choose",
 	"stop", "resume", "retry", "reset"}
 
 // keyForm is what a form's key looks like.
-var keyForm = regexp.MustCompile(`^[A-Za-z0-9_-]{8,64}$`)
+var keyForm = lazyregexp.New(`^[A-Za-z0-9_-]{8,64}$`)
 
 // refusal is why an answer was not taken. What was written is shown again.
 type refusal struct {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +21,7 @@ import (
 	"forge/learn"
 	"forge/pipeline"
 	"forge/pipeline/command"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
@@ -64,7 +64,7 @@ func cutPage[T any](p page, list []T) []T {
 }
 
 // scopeForms are the names that GitHub gives to repositories and their owners.
-var scopeForms = regexp.MustCompile(`^(repo:([A-Za-z0-9_.-]+/)?[A-Za-z0-9_.-]+|org:[A-Za-z0-9_-]+)$`)
+var scopeForms = lazyregexp.New(`^(repo:([A-Za-z0-9_.-]+/)?[A-Za-z0-9_.-]+|org:[A-Za-z0-9_-]+)$`)
 
 // scopeOf reads --scope: OWNER/NAME, OWNER, or the scope as the listings show it.
 func scopeOf(s string) (string, error) {

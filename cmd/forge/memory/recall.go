@@ -8,7 +8,6 @@ import (
 	"hash/fnv"
 	"maps"
 	"math/rand/v2"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/config"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
 	"forge/pipeline/work"
@@ -235,7 +235,7 @@ func (m *Learner) Used(ctx context.Context, run *pipeline.Run, ref pipeline.Phas
 }
 
 // citation is how an agent names a learning; lists are fine, too: "[L3, L12]".
-var citation = regexp.MustCompile(`[\[,] ?L(\d+)\b`)
+var citation = lazyregexp.New(`[\[,] ?L(\d+)\b`)
 
 // queryOf asks for what matters for the task, what is open of it, and the change so far.
 func queryOf(run *pipeline.Run, diff string) recall.Query {
@@ -299,7 +299,7 @@ func guess(ctx context.Context, job *agent.Job, text string) []recall.Guess {
 
 // codeName finds what can only be a name of code: in backquotes, in camel case, with an
 // underscore, or the last one behind a point.
-var codeName = regexp.MustCompile("`([^`\n]{3,60})`|\\b([A-Za-z_]+[a-z0-9][A-Z_]\\w*|[a-z]+_\\w+|[A-Z][a-z0-9]+[A-Z]\\w*)\\b|\\b([A-Za-z_]\\w*(?:\\.[A-Za-z_]\\w*)+)")
+var codeName = lazyregexp.New("`([^`\n]{3,60})`|\\b([A-Za-z_]+[a-z0-9][A-Z_]\\w*|[a-z]+_\\w+|[A-Z][a-z0-9]+[A-Z]\\w*)\\b|\\b([A-Za-z_]\\w*(?:\\.[A-Za-z_]\\w*)+)")
 
 func codeNames(text string) (out []string) {
 	for _, m := range codeName.FindAllStringSubmatch(text, -1) {
@@ -354,8 +354,8 @@ var (
 )
 
 var (
-	identifierWord = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]{2,}`)
-	calledName     = regexp.MustCompile(`([A-Za-z_]\w*)\s*\(`)
+	identifierWord = lazyregexp.New(`[A-Za-z_][A-Za-z0-9_]{2,}`)
+	calledName     = lazyregexp.New(`([A-Za-z_]\w*)\s*\(`)
 )
 
 // readDiff takes from a unified diff the files, the functions that its hunks name,

@@ -2,18 +2,18 @@ package phase
 
 import (
 	"context"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 )
 
 // conventional is the first line of a commit as Conventional Commits 1.0.0 has it.
-var conventional = regexp.MustCompile(`^([a-z]{2,12})(\([^()]{1,40}\))?!?: \S`)
+var conventional = lazyregexp.New(`^([a-z]{2,12})(\([^()]{1,40}\))?!?: \S`)
 
 // Of so many commits of a repository so many must be conventional.
 const (
@@ -25,13 +25,13 @@ const (
 // which they are looked for; else it is a feature.
 var kinds = []struct {
 	kind  string
-	words *regexp.Regexp
+	words *lazyregexp.Regexp
 }{
-	{"docs", regexp.MustCompile(`(?i)\b(docs?|documentation|readme|typos?|comment)\b`)},
-	{"fix", regexp.MustCompile(`(?i)\b(fix(es|ed)?|bugs?|crash(es|ed)?|wrong(ly)?|broken|breaks|fail(s|ed|ing|ure)?|errors?|panics?|regression|lacks|missing|leaks?|incorrect(ly)?|not work(ing)?|should)\b`)},
-	{"test", regexp.MustCompile(`(?i)\btests?\b`)},
-	{"refactor", regexp.MustCompile(`(?i)\b(refactor(ing)?|clean ?up|simplify|rename)\b`)},
-	{"perf", regexp.MustCompile(`(?i)\b(slow|faster|performance|speed)\b`)},
+	{"docs", lazyregexp.New(`(?i)\b(docs?|documentation|readme|typos?|comment)\b`)},
+	{"fix", lazyregexp.New(`(?i)\b(fix(es|ed)?|bugs?|crash(es|ed)?|wrong(ly)?|broken|breaks|fail(s|ed|ing|ure)?|errors?|panics?|regression|lacks|missing|leaks?|incorrect(ly)?|not work(ing)?|should)\b`)},
+	{"test", lazyregexp.New(`(?i)\btests?\b`)},
+	{"refactor", lazyregexp.New(`(?i)\b(refactor(ing)?|clean ?up|simplify|rename)\b`)},
+	{"perf", lazyregexp.New(`(?i)\b(slow|faster|performance|speed)\b`)},
 }
 
 // kindOf is the type of a commit for a task.

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +21,7 @@ import (
 	"forge/pipeline/agent"
 	"forge/pipeline/command"
 	"forge/pipeline/config"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/mergeable"
 	"forge/pipeline/sandbox"
 	"forge/pipeline/store"
@@ -138,7 +138,7 @@ func (h *githubClient) files(ctx context.Context, repo pipeline.Repo, sha string
 }
 
 // ofIncident is how the title of an incident's issue begins.
-var ofIncident = regexp.MustCompile(`^Incident [0-9]+\b`)
+var ofIncident = lazyregexp.New(`^Incident [0-9]+\b`)
 
 // keptSlug is what a run keeps of the slug: nothing of the default, as runs that were
 // started before there was another.

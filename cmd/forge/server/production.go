@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 	"forge/learn/production"
 	"forge/pipeline"
 	"forge/pipeline/command"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/sandbox"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
@@ -152,13 +152,13 @@ func (c deployedCode) blame(ctx context.Context, repo pipeline.Repo, sha string,
 // How GitHub names the pull request in the first line of a merge and of a squashed
 // commit.
 var (
-	mergeTitle  = regexp.MustCompile(`^Merge pull request #(\d{1,9}) `)
-	squashTitle = regexp.MustCompile(`\(#(\d{1,9})\)$`)
+	mergeTitle  = lazyregexp.New(`^Merge pull request #(\d{1,9}) `)
+	squashTitle = lazyregexp.New(`\(#(\d{1,9})\)$`)
 )
 
 func pullOf(message string) int {
 	first := strings.TrimSpace(text.FirstLine(message))
-	for _, form := range []*regexp.Regexp{mergeTitle, squashTitle} {
+	for _, form := range []*lazyregexp.Regexp{mergeTitle, squashTitle} {
 		if m := form.FindStringSubmatch(first); m != nil {
 			n, _ := strconv.Atoi(m[1])
 			return n

@@ -5,13 +5,13 @@ import (
 	"net/url"
 	"os"
 	"reflect"
-	"regexp"
 	"strings"
 	"time"
 
 	"forge/cmd/forge/bus"
 	"forge/cmd/forge/notify"
 	"forge/cmd/forge/settings"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/secrets"
 	"forge/pipeline/store"
 )
@@ -103,7 +103,7 @@ func Subscribers(c settings.Config) (out []bus.Subscriber) {
 	return out
 }
 
-var secretHeader = regexp.MustCompile(`(?i)auth|key|token|secret`)
+var secretHeader = lazyregexp.New(`(?i)auth|key|token|secret`)
 
 // headerSecrets returns the secrets of headers as OpenTelemetry takes them:
 // "authorization=Bearer%20abc,x-tenant=one".

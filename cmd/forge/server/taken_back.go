@@ -2,11 +2,11 @@ package server
 
 import (
 	"context"
-	"regexp"
 	"strings"
 
 	"forge/learn/production"
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/sandbox"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
@@ -72,8 +72,8 @@ func (c deployedCode) takenBack(ctx context.Context, repo pipeline.Repo, f *prod
 }
 
 var (
-	mergedRevert = regexp.MustCompile(`^Merge pull request #\d+ from \S+/revert-\d+-`)
-	revertsNote  = regexp.MustCompile(`(?im)^this reverts (commit [0-9a-f]{7,40}|merge request)`)
+	mergedRevert = lazyregexp.New(`^Merge pull request #\d+ from \S+/revert-\d+-`)
+	revertsNote  = lazyregexp.New(`(?im)^this reverts (commit [0-9a-f]{7,40}|merge request)`)
 )
 
 // revertOf says what a commit takes back, "" when it does not. A revert of a revert brings

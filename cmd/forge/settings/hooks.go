@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // Hook is a door for what monitors of production say: POST /hooks/NAME.
@@ -227,7 +228,7 @@ var hookProof = map[string]string{
 	"generic":      "holds the secret of Standard Webhooks",
 }
 
-var repoForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}$`)
+var repoForm = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}$`)
 
 func checkRepo(s string) string {
 	if s == "" || repoForm.MatchString(s) {

@@ -14,6 +14,7 @@ import (
 
 	"forge/pipeline/agent"
 	"forge/pipeline/config"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/lens"
 	"forge/pipeline/text"
 )
@@ -493,7 +494,7 @@ func checkGlob(s string) string {
 	return ""
 }
 
-var modelName = regexp.MustCompile(`^(anthropic|openai)/[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,127}$`)
+var modelName = lazyregexp.New(`^(anthropic|openai)/[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,127}$`)
 
 // checkServerModel also takes a tape: a scripted model, for trying out and for
 // tests. A repository cannot name one, because it is a path on this machine.

@@ -12,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 
 	"forge/pipeline/config"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/quality"
 )
 
@@ -22,7 +23,7 @@ const maxGates = 30
 var qualityRules = map[string]rule{
 	"": {doc: "Values that are measured once the tests have passed, with what they may be; as the base has them", items: maxGates},
 	"name": {doc: "Its name; without it, as use", text: func(s string) string {
-		if !regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,39}$`).MatchString(s) {
+		if !lazyregexp.New(`^[a-z0-9][a-z0-9._-]{0,39}$`).MatchString(s) {
 			return fmt.Sprintf("is %q; use small letters, digits, points and dashes, at most 40", s)
 		}
 		return ""

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 
 	"forge/pipeline/config"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 )
 
@@ -148,7 +148,7 @@ func (r *reader) problem(at *token.Token, format string, args ...any) {
 
 // secretLine matches lines whose value may be a secret, or hold one: they are not
 // shown.
-var secretLine = regexp.MustCompile(`(?i)^[\s"'{,-]*[\w-]*(?:(?:secret|key|passw|url|dsn)[\w-]*|token)["']?\s*:`)
+var secretLine = lazyregexp.New(`(?i)^[\s"'{,-]*[\w-]*(?:(?:secret|key|passw|url|dsn)[\w-]*|token)["']?\s*:`)
 
 func (r *reader) err() error { return errors.Join(r.problems...) }
 

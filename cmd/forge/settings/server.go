@@ -14,7 +14,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +22,7 @@ import (
 
 	"forge/pipeline/command"
 	"forge/pipeline/config"
+	"forge/pipeline/lazyregexp"
 )
 
 // Config is the server's configuration.
@@ -590,7 +590,7 @@ func (c *Config) dashboardReady(need func(ok bool, text string)) {
 	need(c.ClientSecret.Set(), "client_secret is missing, and dashboard is github: set FORGE_CLIENT_SECRET, or client_secret_file, to a secret made with Generate a new client secret"+where)
 }
 
-var clientID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+var clientID = lazyregexp.New(`^[A-Za-z0-9._-]{1,64}$`)
 
 func checkClientID(s string) string {
 	if s == "" || clientID.MatchString(s) && strings.Trim(s, "0123456789") != "" {
@@ -624,7 +624,7 @@ func checkSecret(s string) string {
 	return ""
 }
 
-var scheme = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*)://`)
+var scheme = lazyregexp.New(`^([A-Za-z][A-Za-z0-9+.-]*)://`)
 
 // sqlitePath is the path of a SQLite database, named bare or as file: or sqlite: URL.
 func sqlitePath(s string) (path string, isFile bool) {
@@ -657,7 +657,7 @@ func checkListen(s string) string {
 	return ""
 }
 
-var hostName = regexp.MustCompile(`^\.?[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
+var hostName = lazyregexp.New(`^\.?[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
 
 // checkHost wants a host, or all hosts below one.
 func checkHost(s string) string {
@@ -714,7 +714,7 @@ func checkLabel(s string) string {
 	return ""
 }
 
-var slugForm = regexp.MustCompile(`^[a-z][a-z0-9-]{0,29}$`)
+var slugForm = lazyregexp.New(`^[a-z][a-z0-9-]{0,29}$`)
 
 func checkSlug(s string) string {
 	if slugForm.MatchString(s) {
@@ -723,7 +723,7 @@ func checkSlug(s string) string {
 	return fmt.Sprintf("is %q; it must have 1 to 30 small letters, digits and -, and begin with a letter", s)
 }
 
-var userName = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
+var userName = lazyregexp.New(`^[a-z_][a-z0-9_-]{0,31}$`)
 
 func checkUser(s string) string {
 	if s == "" || userName.MatchString(s) && s != "root" {

@@ -8,18 +8,18 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"regexp"
 	"strings"
 
 	"github.com/goccy/go-yaml"
 
 	"forge/cmd/forge/demo"
 	"forge/pipeline/agent"
+	"forge/pipeline/lazyregexp"
 )
 
 var (
-	accountName = regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9_-]{0,98}[A-Za-z0-9])?$`)
-	modelName   = regexp.MustCompile(`^(anthropic|openai)/\S{1,200}$|^tape:/\S+$`)
+	accountName = lazyregexp.New(`^[A-Za-z0-9](?:[A-Za-z0-9_-]{0,98}[A-Za-z0-9])?$`)
+	modelName   = lazyregexp.New(`^(anthropic|openai)/\S{1,200}$|^tape:/\S+$`)
 )
 
 // appNameMost is how long GitHub lets the name of an App be.

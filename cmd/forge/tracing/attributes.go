@@ -1,13 +1,13 @@
 package tracing
 
 import (
-	"regexp"
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 )
 
 // The attributes that are Forge's own. Where the semantic conventions have a name,
@@ -231,7 +231,7 @@ func provider(name string) (by, model string) {
 }
 
 // word is a name as Forge gives them.
-var word = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
+var word = lazyregexp.New(`^[a-z][a-z0-9_-]{0,31}$`)
 
 // toolName is the name of a tool. A model can call one that does not exist, and
 // what it then says is no name.

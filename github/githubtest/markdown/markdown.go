@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"html"
 	"html/template"
-	"regexp"
 	"strings"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // HTML renders the Markdown that bots and people write: enough of it to read
@@ -19,7 +20,7 @@ func HTML(text string, box func(n int, ticked bool) string) template.HTML {
 	return template.HTML(r.out.String()) //nolint:gosec // built from escaped parts
 }
 
-var htmlComment = regexp.MustCompile(`(?s)<!--.*?(?:-->|$)`)
+var htmlComment = lazyregexp.New(`(?s)<!--.*?(?:-->|$)`)
 
 type renderer struct {
 	out   strings.Builder
@@ -29,12 +30,12 @@ type renderer struct {
 }
 
 var (
-	heading   = regexp.MustCompile(`^(#{1,6})\s+(.*?)\s*#*$`)
-	rule      = regexp.MustCompile(`^ {0,3}(?:-{3,}|\*{3,}|_{3,})\s*$`)
-	item      = regexp.MustCompile(`^(\s*)(?:[-*+]|\d+[.)])\s+(.*)$`)
-	task      = regexp.MustCompile(`^\[([ xX])\]\s+(.*)$`)
-	divider   = regexp.MustCompile(`^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$`)
-	htmlBlock = regexp.MustCompile(`^\s*</?(?:details|summary)\b[^>]*>`)
+	heading   = lazyregexp.New(`^(#{1,6})\s+(.*?)\s*#*$`)
+	rule      = lazyregexp.New(`^ {0,3}(?:-{3,}|\*{3,}|_{3,})\s*$`)
+	item      = lazyregexp.New(`^(\s*)(?:[-*+]|\d+[.)])\s+(.*)$`)
+	task      = lazyregexp.New(`^\[([ xX])\]\s+(.*)$`)
+	divider   = lazyregexp.New(`^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$`)
+	htmlBlock = lazyregexp.New(`^\s*</?(?:details|summary)\b[^>]*>`)
 )
 
 // maxDepth bounds nested quotes.
@@ -174,7 +175,7 @@ func (r *renderer) paragraph(lines []string, i int) int {
 	return i
 }
 
-var tagged = regexp.MustCompile(`</?(?:details|summary|br)\b[^>]*>`)
+var tagged = lazyregexp.New(`</?(?:details|summary|br)\b[^>]*>`)
 
 // htmlLine lets the allowed tags through, without their attributes.
 func htmlLine(line string) string {
@@ -202,12 +203,12 @@ func htmlLine(line string) string {
 }
 
 var (
-	codeSpan = regexp.MustCompile("`+[^`]+`+")
-	link     = regexp.MustCompile(`\[([^\]]*)\]\((https?://[^\s)]+|#[\w-]+|/[^\s)]*)\)`)
-	bareURL  = regexp.MustCompile(`(^|[\s(])(https?://[^\s<)]+)`)
-	bold     = regexp.MustCompile(`\*\*([^*]+)\*\*`)
-	italic   = regexp.MustCompile(`(^|[\s(])[*_]([^*_\s][^*_]*)[*_]([\s.,:;!?)]|$)`)
-	strike   = regexp.MustCompile(`~~([^~]+)~~`)
+	codeSpan = lazyregexp.New("`+[^`]+`+")
+	link     = lazyregexp.New(`\[([^\]]*)\]\((https?://[^\s)]+|#[\w-]+|/[^\s)]*)\)`)
+	bareURL  = lazyregexp.New(`(^|[\s(])(https?://[^\s<)]+)`)
+	bold     = lazyregexp.New(`\*\*([^*]+)\*\*`)
+	italic   = lazyregexp.New(`(^|[\s(])[*_]([^*_\s][^*_]*)[*_]([\s.,:;!?)]|$)`)
+	strike   = lazyregexp.New(`~~([^~]+)~~`)
 )
 
 // inline renders one run of text. Code spans are set aside first.

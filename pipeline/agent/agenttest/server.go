@@ -21,6 +21,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/agent"
+	"forge/pipeline/lazyregexp"
 )
 
 // Server is a provider that plays a tape. It knows which call a request is from
@@ -67,7 +68,7 @@ func (s *Server) Requests() [][]byte {
 	return slices.Clone(s.bodies)
 }
 
-var stateLine = regexp.MustCompile(`<state conversation="([^"]*)" iteration="(\d+)" attempt="(\d+)" step="(\d+)"`)
+var stateLine = lazyregexp.New(`<state conversation="([^"]*)" iteration="(\d+)" attempt="(\d+)" step="(\d+)"`)
 
 // name finds out which call a request is.
 func name(req *agent.Request) error {

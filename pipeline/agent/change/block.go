@@ -1,8 +1,9 @@
 package change
 
 import (
-	"regexp"
 	"strings"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // maxBlock is how many lines a block may have and still count as one place.
@@ -11,12 +12,12 @@ const maxBlock = 60
 var (
 	// defines matches the first line of what people call a function or a type, in the
 	// common languages. Climbing ends there.
-	defines = regexp.MustCompile(`^\s*(?:(?:export|default|public|private|protected|internal|static|async|final|abstract|override|virtual|inline|pub(?:\([^)]*\))?|unsafe|extern|open|data|sealed|local)\s+)*(?:func|fn|def|defp|function|fun|sub|proc|class|struct|impl|trait|interface|module|namespace|enum|object|type)\b`)
+	defines = lazyregexp.New(`^\s*(?:(?:export|default|public|private|protected|internal|static|async|final|abstract|override|virtual|inline|pub(?:\([^)]*\))?|unsafe|extern|open|data|sealed|local)\s+)*(?:func|fn|def|defp|function|fun|sub|proc|class|struct|impl|trait|interface|module|namespace|enum|object|type)\b`)
 	// method matches "int area(int w)" and "render() {".
-	method = regexp.MustCompile(`^\s*[A-Za-z_~][\w<>\[\],.*&:\s~?]*\([^;={}]*\)[\w\s,.:<>-]*\{?\s*$`)
+	method = lazyregexp.New(`^\s*[A-Za-z_~][\w<>\[\],.*&:\s~?]*\([^;={}]*\)[\w\s,.:<>-]*\{?\s*$`)
 	// control matches the first line of a block within a function.
-	control = regexp.MustCompile(`^\s*[})\]]*\s*(?:if|else|elif|elsif|for|foreach|while|do|switch|case|default|select|match|when|try|catch|except|finally|rescue|ensure|with|using|unless|until|loop|return|go|defer|await|yield|lock|synchronized|begin|then)\b`)
-	closes  = regexp.MustCompile(`^\s*(?:[})\]]|end\b|fi\b|done\b|esac\b)`)
+	control = lazyregexp.New(`^\s*[})\]]*\s*(?:if|else|elif|elsif|for|foreach|while|do|switch|case|default|select|match|when|try|catch|except|finally|rescue|ensure|with|using|unless|until|loop|return|go|defer|await|yield|lock|synchronized|begin|then)\b`)
+	closes  = lazyregexp.New(`^\s*(?:[})\]]|end\b|fi\b|done\b|esac\b)`)
 )
 
 // block returns the lines, from 1, of the function around the lines from and to, or

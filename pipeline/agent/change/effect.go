@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/source"
 )
 
@@ -53,7 +54,7 @@ func (c Change) settle(fate *Fate, p Place, now func(file string) (content strin
 	c.moved(fate, f, p, old, v, kinds, now)
 }
 
-var called = regexp.MustCompile(`([\pL_$][\pL\pN_$]*)\s*\(`)
+var called = lazyregexp.New(`([\pL_$][\pL\pN_$]*)\s*\(`)
 
 // renamed reports whether the function around a place does what it did, with other names of
 // its variables or values put into one, and what is said of the place is about none of them.
@@ -156,9 +157,9 @@ func (f *File) Asserts() bool {
 }
 
 var (
-	imports   = regexp.MustCompile(`^\s*(?:import\b|from\b|package\b|(?:const|let|var)\b.*\brequire\()`)
-	names     = regexp.MustCompile(`^[A-Za-z_$]`)
-	testWords = regexp.MustCompile(`^(?i:_?tests?(?:_.*)?|Test\w*|def|func|function|it|describe|class|self|this|t|b|async|await|return|pass|const|let|var|void|public|static|final|` +
+	imports   = lazyregexp.New(`^\s*(?:import\b|from\b|package\b|(?:const|let|var)\b.*\brequire\()`)
+	names     = lazyregexp.New(`^[A-Za-z_$]`)
+	testWords = lazyregexp.New(`^(?i:_?tests?(?:_.*)?|Test\w*|def|func|function|it|describe|class|self|this|t|b|async|await|return|pass|const|let|var|void|public|static|final|` +
 		`true|false|none|nil|null|undefined|object|unittest|testing|pytest|mark|assert\w*|expect|require|should|must|be|to|not|ok|equals?|is|in|and|or|toBe\w*|toEqual|strictEqual|deepEqual|` +
 		`log|fatal|error|errorf|fatalf|skip|run|if|else|for|range|do|end)$`)
 )
@@ -184,10 +185,10 @@ func without(list []source.Token, from, to int) []source.Token {
 }
 
 // What a finding may be about although it has no effect.
-var aboutKinds = map[source.Kind]*regexp.Regexp{
-	source.Comment: regexp.MustCompile(`(?i)\bcomments?\b`),
-	source.Idle:    regexp.MustCompile(`(?i)\bdoc[- ]?strings?\b|\b(?:dead code|unreachable|never (?:run|read|used|reached)|unused|unread|redundant|useless|superfluous|no[- ]ops?|no effect)\b`),
-	source.Hint:    regexp.MustCompile(`(?i)\b(?:type hints?|annotat\w+|typing|mypy|pyright)\b`),
+var aboutKinds = map[source.Kind]*lazyregexp.Regexp{
+	source.Comment: lazyregexp.New(`(?i)\bcomments?\b`),
+	source.Idle:    lazyregexp.New(`(?i)\bdoc[- ]?strings?\b|\b(?:dead code|unreachable|never (?:run|read|used|reached)|unused|unread|redundant|useless|superfluous|no[- ]ops?|no effect)\b`),
+	source.Hint:    lazyregexp.New(`(?i)\b(?:type hints?|annotat\w+|typing|mypy|pyright)\b`),
 }
 
 // kinds are those tokens without effect that count at a place: it holds such, or they are

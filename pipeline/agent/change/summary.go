@@ -2,10 +2,10 @@ package change
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/written"
 )
 
@@ -55,9 +55,9 @@ func (f *File) average() int {
 var (
 	// entry matches the lines of lock files that name something: a package, a version,
 	// an address, a switch.
-	entry    = regexp.MustCompile(`(?i)^[\s"',{\[-]*(?:name|version|resolved|resolution|source|url|registry|tarball|path|link|branch|rev|ref|hasInstallScript|requiresBuild|git)\b|^\S+ v\d\S*|^[\s"'/]*@?[\w./@~^<>=|* -]+["']?\s*(?::\s*\{?|\{)\s*$|^\s*\[\[?\w|^\s{2,4}[\w.-]+ \([^)]*\)|^[\w.:-]+:[\w.-]+:\S+=|^["']?@?[\w./-]+@[^:]+["']?:`)
-	digestOf = regexp.MustCompile(`\b(?:sha\d+[-:][A-Za-z0-9+/=]{20,}|h1:[A-Za-z0-9+/=]{20,}|[0-9a-f]{40,})`)
-	host     = regexp.MustCompile(`\b(?:[a-z0-9+.-]+)://(?:[^\s/"'@]*@)?([^\s/"':)]+)`)
+	entry    = lazyregexp.New(`(?i)^[\s"',{\[-]*(?:name|version|resolved|resolution|source|url|registry|tarball|path|link|branch|rev|ref|hasInstallScript|requiresBuild|git)\b|^\S+ v\d\S*|^[\s"'/]*@?[\w./@~^<>=|* -]+["']?\s*(?::\s*\{?|\{)\s*$|^\s*\[\[?\w|^\s{2,4}[\w.-]+ \([^)]*\)|^[\w.:-]+:[\w.-]+:\S+=|^["']?@?[\w./-]+@[^:]+["']?:`)
+	digestOf = lazyregexp.New(`\b(?:sha\d+[-:][A-Za-z0-9+/=]{20,}|h1:[A-Za-z0-9+/=]{20,}|[0-9a-f]{40,})`)
+	host     = lazyregexp.New(`\b(?:[a-z0-9+.-]+)://(?:[^\s/"'@]*@)?([^\s/"':)]+)`)
 )
 
 // lockSummary lists what a lock file's patch adds and takes away, without the
@@ -95,7 +95,7 @@ func (f *File) lockSummary() string {
 }
 
 // definition is a line of generated code that names something, or brings it in.
-var definition = regexp.MustCompile(`^\s*(?:export\s+|public\s+|static\s+|async\s+|pub\s+)*(?:func|def|class|type|interface|struct|enum|message|service|rpc|const|var|let|function|CREATE|ALTER|DROP|import|from|use|require|#include)\b`)
+var definition = lazyregexp.New(`^\s*(?:export\s+|public\s+|static\s+|async\s+|pub\s+)*(?:func|def|class|type|interface|struct|enum|message|service|rpc|const|var|let|function|CREATE|ALTER|DROP|import|from|use|require|#include)\b`)
 
 // generatedSummary lists what a generated file's patch defines.
 func (f *File) generatedSummary() string {
