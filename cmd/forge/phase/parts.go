@@ -277,10 +277,11 @@ func (x *Executor) keepsModules(ctx context.Context, run *pipeline.Run, trees *t
 		if len(report.Failures)+len(report.Tampered) > 0 {
 			break // it goes back as it is
 		}
-		got, err := x.sinceJoin(ctx, run, join, join == joins[len(joins)-1], trees, opts)
+		got, before, err := x.sinceJoin(ctx, run, join, join == joins[len(joins)-1], trees, opts)
 		if err != nil {
 			return err
 		}
+		notOfBase(got, before, report.Before)
 		aside(got)
 		report.Add(got)
 	}
@@ -290,33 +291,43 @@ func (x *Executor) keepsModules(ctx context.Context, run *pipeline.Run, trees *t
 	return nil
 }
 
-// sinceJoin judges what was changed since a join: all of it since the last one.
-func (x *Executor) sinceJoin(ctx context.Context, run *pipeline.Run, join string, last bool, trees *trees, opts check.Options) (*pipeline.TestReport, error) {
+// notOfBase takes out of what fails since a join what failed before the work, too, and did not
+// pass at the join: the base branch has brought it since, where the two could not be merged.
+func notOfBase(got, before *pipeline.TestReport, known []pipeline.Failure) {
+	got.Failures = slices.DeleteFunc(slices.Clone(got.Failures), func(f pipeline.Failure) bool {
+		return !slices.Contains(before.Names, f.Test) &&
+			slices.ContainsFunc(known, func(k pipeline.Failure) bool { return k.Test == f.Test && k.ErrorKey() == f.ErrorKey() })
+	})
+}
+
+// sinceJoin judges what was changed since a join, all of it since the last one, and says how
+// the tests did there.
+func (x *Executor) sinceJoin(ctx context.Context, run *pipeline.Run, join string, last bool, trees *trees, opts check.Options) (got, before *pipeline.TestReport, err error) {
 	none := &pipeline.TestReport{}
 	if join == run.Head {
-		return none, nil
+		return none, none, nil
 	}
-	var err error
 	if opts.Base, err = x.withBase(ctx, run, join); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if opts.Patch, err = x.o.Gateway.Diff(ctx, run.Repo, opts.Base, run.Head); err != nil || opts.Patch == "" {
-		return none, err
+		return none, none, err
 	}
-	before, err := x.tryHead(ctx, run, opts.Base)
+	tried, err := x.tryHead(ctx, run, opts.Base)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	opts.Baseline, opts.Proofs = &before, nil
-	got, err := check.Verify(ctx, trees.open, opts)
+	opts.Baseline, opts.Proofs = &tried, nil
+	since, err := check.Verify(ctx, trees.open, opts)
+	got = &since
 	if err != nil || last {
-		return &got, err
+		return got, &tried, err
 	}
 	split := run.Plan.Split
-	check.Restrict(&got, func(file string) bool { // others are judged at a later join
+	check.Restrict(got, func(file string) bool { // others are judged at a later join
 		return run.Judges(join, split.Owner(file, glob.Match), slices.Contains(split.Contract, file))
 	})
-	return &got, nil
+	return got, &tried, nil
 }
 
 // withBase is a commit of the branch with what of the base branch was taken in since.

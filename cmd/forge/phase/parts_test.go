@@ -222,3 +222,23 @@ func TestGone(t *testing.T) {
 		t.Errorf("gone are %q, %v, want off and lost", got, err)
 	}
 }
+
+// A test that the base branch has brought, and that fails there, is not what the integration
+// broke; one that passed when the modules were merged is, whatever it did before the work.
+func TestNotOfBase(t *testing.T) {
+	failed := func(test, message string) pipeline.Failure { return pipeline.Failure{Test: test, Error: message} }
+	got := &pipeline.TestReport{Failures: []pipeline.Failure{failed("brought", "no module"), failed("otherwise", "got 1"), failed("worked", "got 1"), failed("own", "got 1")}}
+	notOfBase(got, &pipeline.TestReport{Names: []string{"worked"}}, []pipeline.Failure{failed("brought", "no module"), failed("otherwise", "no module"), failed("worked", "got 1")})
+	var left []string
+	for _, f := range got.Failures {
+		left = append(left, f.Test)
+	}
+	if !slices.Equal(left, []string{"otherwise", "worked", "own"}) {
+		t.Errorf("what the integration broke is %q", left)
+	}
+	report := &pipeline.TestReport{Total: 12, Passed: 11, Before: []pipeline.Failure{failed("worked", "got 1")}}
+	report.Add(got)
+	if report.Total != 14 || report.Failed != 3 || len(report.Before) != 0 {
+		t.Errorf("%d in all, %d failed, %d of them before the work: a test is counted twice", report.Total, report.Failed, len(report.Before))
+	}
+}
