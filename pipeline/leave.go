@@ -14,8 +14,14 @@ import (
 
 // givenUp notes what becomes of a module whose run a human gives up.
 func (r *Run) givenUp(a *Answer) {
-	if r.Part != nil && a != nil && (a.Choice == module.Later || a.Choice == module.Without) {
+	if r.Part == nil || a == nil {
+		return
+	}
+	if a.Choice == module.Later || a.Choice == module.Without {
 		r.How = a.Choice
+	}
+	if a.Via != viaParent {
+		r.GivenUpBy = a.By.Login
 	}
 }
 
@@ -110,7 +116,7 @@ func (r *Run) partsMissing() bool {
 
 // leave takes a module that was given up out of the feature.
 func (r *Run) leave(p *module.Part, why string) *Action {
-	left := &module.Part{ID: p.ID, Left: text.Clip(text.OneLine(why), 200), How: p.How}
+	left := &module.Part{ID: p.ID, Left: text.Clip(text.OneLine(why), 200), How: p.How, By: p.By}
 	if left.How == "" && r.Config.Modules.OnFailure == module.Without {
 		left.How = module.Without
 	}

@@ -321,6 +321,9 @@ func (r *Run) partPlan(s *module.Split, m *module.Module) *Plan {
 
 // endedBy is who ended the run by an answer, "" when nobody did.
 func (r *Run) endedBy() string {
+	if r.State == StateCancelled && r.GivenUpBy != "" {
+		return r.GivenUpBy
+	}
 	if len(r.Gates) == 0 {
 		return ""
 	}

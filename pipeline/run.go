@@ -118,9 +118,10 @@ type Run struct {
 	Halted    bool      `json:"halted,omitempty"` // it is stopped because the run whose module it builds is
 	Consent
 
-	Ended    string   `json:"ended,omitempty"`    // why the run ended, for people
-	Reopened []string `json:"reopened,omitempty"` // why it went on each time after it had been verified or accepted (T9)
-	Closed   string   `json:"closed,omitempty"`   // why nothing reopens it: its pull request was merged or closed, until that is opened again, or its issue
+	Ended     string   `json:"ended,omitempty"`       // why the run ended, for people
+	GivenUpBy string   `json:"given_up_by,omitempty"` // of a module that was cancelled: who said so
+	Reopened  []string `json:"reopened,omitempty"`    // why it went on each time after it had been verified or accepted (T9)
+	Closed    string   `json:"closed,omitempty"`      // why nothing reopens it: its pull request was merged or closed, until that is opened again, or its issue
 
 	Retargeted    string           `json:"retargeted,omitempty"` // another branch that the pull request goes into by now: nothing was judged for that
 	Met           []module.Met     `json:"met,omitempty"`        // commits of people that merges had conflicts with, which an agent resolved
