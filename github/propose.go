@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 
+	"forge/github/render"
 	"forge/pipeline"
 	"forge/pipeline/text"
 
@@ -69,8 +70,9 @@ func (a *App) Propose(ctx context.Context, repo pipeline.Repo, p Proposal) (url 
 	if open != nil {
 		return url, true, nil
 	}
+	title, body := render.Line(p.Title, a.web.Host, 200), render.Block(p.Body, a.web.Host, render.MaxText)
 	pr, _, err := s.rest.PullRequests.Create(ctx, repo.Owner, repo.Name,
-		&gh.NewPullRequest{Title: &p.Title, Body: &p.Body, Head: &p.Branch, Base: &repo.DefaultBranch})
+		&gh.NewPullRequest{Title: &title, Body: &body, Head: &p.Branch, Base: &repo.DefaultBranch})
 	if err = explain(fmt.Sprintf("open a pull request from %s in %s", p.Branch, repo.FullName()), permPulls, err); err != nil {
 		return "", false, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"forge/github/render"
 	"forge/pipeline"
 	"forge/pipeline/text"
 
@@ -26,7 +27,9 @@ func (a *App) ShowVerdict(ctx context.Context, repo pipeline.Repo, v Verdict) er
 		return err
 	}
 	op, status := fmt.Sprintf("show the verdict on %s of %s", text.ShortSHA(v.SHA), repo.FullName()), "completed"
-	out := &gh.CheckRunOutput{Title: &v.Title, Summary: &v.Summary}
+	// Names of tests and what they print are the repository's.
+	title, summary := render.Line(v.Title, a.web.Host, 255), render.Block(v.Summary, a.web.Host, render.MaxText)
+	out := &gh.CheckRunOutput{Title: &title, Summary: &summary}
 	list, _, err := s.rest.Checks.ListCheckRunsForRef(ctx, repo.Owner, repo.Name, v.SHA, &gh.ListCheckRunsOptions{
 		CheckName: &a.opts.Slug, AppID: &a.opts.AppID, Filter: gh.String("all"), ListOptions: gh.ListOptions{PerPage: 100}})
 	if err = explain(op, "checks: read", err); err != nil {

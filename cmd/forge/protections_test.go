@@ -162,6 +162,8 @@ var protections = []protection{
 	{"github/render/sanitize.go", `s = reference.ReplaceAllString(s, "${1}"+zwsp+"${2}")`, ``, "TestProse"},
 	{"github/render/sanitize.go", `return breakers.Replace(s)`, `return s`, "TestProse"},
 	{"github/render/sanitize.go", `err == nil && u.User == nil && strings`, `err == nil && strings`, "TestProse"},
+	{"github/verdict.go", `render.Block(v.Summary, a.web.Host, render.MaxText)`, `render.Head(v.Summary, render.MaxText)`, "TestAttacksPerKind"},
+	{"github/propose.go", `render.Block(p.Body, a.web.Host, render.MaxText)`, `render.Head(p.Body, render.MaxText)`, "TestAttacksPerKind"},
 	{"pipeline/text/commit.go", `message = b.find.ReplaceAllString(message, b.with)`, `_ = b`, "TestCommitMessage.*"},
 	{"pipeline/text/commit.go", `message = visible(message)`, ``, "TestCommitMessage.*"},
 
