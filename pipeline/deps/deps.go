@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"forge/pipeline/lazyregexp"
+	"forge/pipeline/text"
 	"forge/pipeline/worktree"
 )
 
@@ -46,6 +47,9 @@ type Project struct {
 	Dir     string   `json:"dir"`     // "." for the top
 	Inputs  []string `json:"inputs"`  // files that decide what is installed
 	Lacks   string   `json:"lacks,omitempty"`
+
+	elsewhere []string // what is asked for that no registry has, and that is left out
+	hints     []string // what may help when it fails
 
 	stage   map[string][]byte  // files of the tree, before anything is run
 	steps   []worktree.Command //
@@ -81,9 +85,24 @@ func (r *Recipe) Lacking() []string {
 	for _, p := range r.Projects {
 		if p.Lacks != "" {
 			out = append(out, p.String()+": "+p.Lacks)
+		} else if len(p.elsewhere) > 0 {
+			out = append(out, p.String()+": "+notOfRegistries(p.elsewhere))
 		}
 	}
 	return out
+}
+
+// login is who signs in at an address.
+var login = lazyregexp.New(`://[^/@\s]+@`)
+
+// notOfRegistries says what cannot be had, and what to do.
+func notOfRegistries(names []string) string {
+	n := len(names)
+	if n > 5 {
+		names = append(slices.Clone(names[:5]), fmt.Sprintf("%d more", n-5))
+	}
+	return "not from a registry, and nothing else is reached: " + text.Clip(login.ReplaceAllString(strings.Join(names, ", "), "://"), 400) +
+		". Publish it where the server's registries have it, or commit it"
 }
 
 // Inputs are the files that decide what is installed, sorted.

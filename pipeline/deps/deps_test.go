@@ -64,6 +64,9 @@ func describe(r *Recipe) string {
 	var b strings.Builder
 	for _, p := range r.Projects {
 		fmt.Fprintf(&b, "%s: %s\n", p, strings.Join(p.Inputs, " "))
+		for _, name := range p.elsewhere {
+			fmt.Fprintf(&b, "  without %s\n", name)
+		}
 		if p.Lacks != "" {
 			fmt.Fprintf(&b, "  lacks: %s\n", p.Lacks)
 			continue
@@ -260,6 +263,52 @@ func TestMake(t *testing.T) { // D1: one that fails does not keep the others awa
 	}
 	if !tree.Broken() || len(tree.Env) != 0 {
 		t.Errorf("broken %v, env %v", tree.Broken(), tree.Env)
+	}
+}
+
+// npm says first what is wrong, and how it is called last; and that a place cannot be
+// reached does not say what it was wanted for.
+func TestWhyNpmFailed(t *testing.T) { // D1
+	files := map[string]string{"package.json": `{"dependencies":{"left":"1","own":"github:acme/own#v1","right":"git+https://ann:secret@git.example/right"},"devDependencies":{"@acme/tool":"1"}}`,
+		"package-lock.json": "{}", ".npmrc": "@acme:registry=https://npm.acme.example/\n"}
+	in := &scripted{exits: map[string]worktree.Result{"npm ci": {Exit: 1, Stderr: []byte("npm error code EUSAGE\nnpm error\n" +
+		"npm error `npm ci` can only install packages when your package.json and package-lock.json are in sync.\nnpm error\nnpm error Missing: left@1.0.0 from lock file\n" +
+		"npm error\nnpm error Clean install a project\nnpm error\nnpm error Usage:\nnpm error npm ci\nnpm error\nnpm error Run \"npm help ci\" for more info\n")}}}
+	tree, err := find(t, files, whole).Make(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"could not install dependencies (npm): `npm ci --ignore-scripts` ended with 1: npm error code EUSAGE\n" +
+		"npm error `npm ci` can only install packages when your package.json and package-lock.json are in sync.\nnpm error Missing: left@1.0.0 from lock file\n" +
+		"not from a registry, and nothing else is reached: own (github:acme/own#v1), right (git+https://git.example/right). Publish it where the server's registries have it, or commit it\n" +
+		".npmrc takes packages of @acme from https://npm.acme.example/, which is not asked unless the server's settings list it: `registries` with `match: [\"@acme\"]`"}
+	if got := tree.Summary(); !slices.Equal(got, want) {
+		t.Errorf("summary: %q\nwant %q", got, want)
+	}
+}
+
+// Where packages may run scripts, the repository's own do not: they want its files.
+func TestOwnHooksDoNotRun(t *testing.T) { // D1
+	files := map[string]string{"package.json": `{"name":"a","scripts":{"postinstall":"node scripts/gen.js","prepare":"husky","test":"tap"},"dependencies":{"left":"1"},"workspaces":["b"]}`,
+		"b/package.json": `{"name":"b","scripts":{"install":"node-gyp rebuild"}}`}
+	host := whole
+	host.Scripts = true
+	p := find(t, files, host).Projects[0]
+	for name, want := range map[string]string{"node/top/package.json": `{"dependencies":{"left":"1"},"name":"a","scripts":{"test":"tap"},"workspaces":["b"]}`,
+		"node/top/b/package.json": `{"name":"b","scripts":{}}`} {
+		if got := string(p.stage[name]); got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+}
+
+// What no registry has is said, with who signs in there left out.
+func TestElsewhereIsSaid(t *testing.T) { // D1
+	files := map[string]string{"requirements.txt": "left\nown @ git+https://ann:secret@git.example/own\n"}
+	r := find(t, files, whole)
+	want := []string{"pip: not from a registry, and nothing else is reached: own @ git+https://git.example/own. Publish it where the server's registries have it, or commit it"}
+	if got := r.Lacking(); !slices.Equal(got, want) || r.Empty() {
+		t.Errorf("lacking: %q", got)
 	}
 }
 

@@ -88,7 +88,7 @@ func (p *Project) make(ctx context.Context, in Installer, tree *Tree) error {
 		}
 		tree.Seconds += r.Duration.Round(10 * time.Millisecond).Seconds()
 		if r.Exit != 0 {
-			tree.Failed = append(tree.Failed, Failure{Project: p.String(), Why: why(step, r)})
+			tree.Failed = append(tree.Failed, Failure{Project: p.String(), Why: strings.Join(append([]string{why(step, r)}, p.hints...), "\n")})
 			return nil
 		}
 	}
@@ -131,9 +131,10 @@ func why(step worktree.Command, r worktree.Result) string {
 	if said == "" {
 		said = strings.TrimSpace(string(r.Stdout))
 	}
+	said, _, _ = strings.Cut(said, "\nnpm error Clean install a project\n") // then it says how it is called
 	lines := slices.DeleteFunc(strings.Split(said, "\n"), func(l string) bool {
 		l = strings.TrimSpace(l)
-		return l == "" || strings.HasPrefix(l, "npm error A complete log") || strings.HasPrefix(l, "npm warn") ||
+		return l == "" || l == "npm error" || l == "npm error 404" || strings.HasPrefix(l, "npm error A complete log") || strings.HasPrefix(l, "npm warn") ||
 			strings.HasPrefix(l, "[notice]") || strings.HasPrefix(l, "npm notice")
 	})
 	said = strings.Join(lines[max(0, len(lines)-6):], "\n")

@@ -2,6 +2,8 @@ package deps
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -101,6 +103,7 @@ func (f *finder) nodeProject(dir, lock string, pkg *nodePackage) (*Project, erro
 			settings = text
 		}
 	}
+	p.hints = nodeHints(pkg, f.config(dir))
 	p.Lacks = f.lacks("npm", "npm", "install Node.js with npm")
 	p.steps = f.nodeSteps(p, lock, settings, pkg)
 	return p, nil
@@ -161,6 +164,8 @@ var keptConfig = lazyregexp.New(`(?m)^\s*(?:legacy-peer-deps|strict-peer-dep(?:e
 // and settings name no other registry and no program.
 func (f *finder) staged(name string, text []byte) []byte {
 	switch base := path.Base(name); {
+	case base == "package.json" && f.host.Scripts:
+		return withoutHooks(text)
 	case base == ".npmrc":
 		return []byte(strings.Join(keptConfig.FindAllString(string(text), -1), "\n") + "\n")
 	case base == berrySettings:
@@ -176,6 +181,68 @@ func (f *finder) staged(name string, text []byte) []byte {
 		return text
 	}
 	return archive.ReplaceAll(text, []byte(f.host.Registry["npm"]+"/$1"))
+}
+
+// hooks are the scripts that package managers run when they install. Those of packages
+// may run where the server says so; those of the repository want its files, which are
+// not there.
+var hooks = []string{"preinstall", "install", "postinstall", "prepublish", "preprepare", "prepare", "postprepare", "pnpm:devPreinstall", "dependencies"}
+
+// withoutHooks is a package.json without them.
+func withoutHooks(text []byte) []byte {
+	var all, scripts map[string]json.RawMessage
+	if json.Unmarshal(text, &all) != nil || json.Unmarshal(all["scripts"], &scripts) != nil {
+		return text
+	}
+	for _, name := range hooks {
+		delete(scripts, name)
+	}
+	kept, err := json.Marshal(scripts)
+	if err != nil {
+		return text // unreachable
+	}
+	all["scripts"] = kept
+	if kept, err = json.Marshal(all); err != nil {
+		return text // unreachable
+	}
+	return kept
+}
+
+// config is a project's .npmrc; empty where there is none.
+func (f *finder) config(dir string) []byte {
+	name := path.Join(dir, ".npmrc")
+	if !f.has[name] {
+		return nil
+	}
+	text, err := f.read(name)
+	if err != nil {
+		return nil // whoever reads all inputs says so
+	}
+	return text
+}
+
+var (
+	notRegistry = lazyregexp.New(`^(?:git\+|git:|https?:|github:|gitlab:|bitbucket:|gist:|[\w.-]+/[\w.-]+(?:#|$))`)
+	ownRegistry = lazyregexp.New(`(?m)^\s*(@[\w.~-]+):registry\s*=\s*"?(\S+?)"?\s*$`)
+)
+
+// nodeHints are what may explain that packages cannot be installed.
+func nodeHints(pkg *nodePackage, config []byte) []string {
+	var out, names []string
+	for _, table := range []map[string]string{pkg.Dependencies, pkg.Dev, pkg.Optional} {
+		for _, name := range slices.Sorted(maps.Keys(table)) {
+			if notRegistry.MatchString(table[name]) {
+				names = append(names, name+" ("+table[name]+")")
+			}
+		}
+	}
+	if len(names) > 0 {
+		out = append(out, notOfRegistries(names))
+	}
+	for _, m := range ownRegistry.FindAllSubmatch(config, -1) {
+		out = append(out, fmt.Sprintf(".npmrc takes packages of %s from %s, which is not asked unless the server's settings list it: `registries` with `match: [%q]`", m[1], m[2], m[1]))
+	}
+	return out
 }
 
 // nodeSteps are the commands that install. Managers other than npm are fetched by

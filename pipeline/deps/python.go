@@ -53,7 +53,7 @@ func (f *finder) python() ([]*Project, error) {
 	for _, name := range f.files {
 		base, dir := path.Base(name), path.Dir(name)
 		switch {
-		case base == "pyproject.toml", base == "setup.cfg", requirementFile.MatchString(base):
+		case base == "pyproject.toml", base == "setup.cfg", base == "Pipfile.lock", requirementFile.MatchString(base):
 			dirs[dir] = true
 		case requirementDir.MatchString(path.Join(path.Base(dir), base)):
 			dirs[path.Dir(dir)] = true
@@ -101,16 +101,18 @@ func (f *finder) pythonProject(dir string) (*Project, error) {
 			p.Lacks = "pyproject.toml cannot be read: " + err.Error()
 			return p, nil
 		}
-		pinned, err := f.pythonLock(p)
+		pinned, err := f.pythonLock(p, &project)
 		if err != nil {
 			return nil, err
 		}
-		if len(pinned) == 0 {
-			pinned = project.requirements()
+		if pinned != "" {
+			lists[name] = list{text: pinned, locked: true}
+		} else if wanted := project.requirements(); len(wanted) > 0 {
+			lists[name] = list{text: p.fromRegistries(strings.Join(wanted, "\n") + "\n")}
 		}
-		if len(pinned) > 0 {
-			lists[name] = list{text: strings.Join(pinned, "\n") + "\n"}
-		}
+	}
+	if err := f.pipfile(p, lists); err != nil {
+		return nil, err
 	}
 	if err := f.setupConfig(p, lists); err != nil {
 		return nil, err
@@ -131,12 +133,13 @@ func (f *finder) pythonProject(dir string) (*Project, error) {
 type list struct {
 	text       string
 	constraint bool
+	locked     bool // all that is needed is in it
 }
 
 // pipSteps are the commands that install some lists. pip wants checksums of all that
 // one command installs, or of none; so those lists that have them come first, alone.
 func (f *finder) pipSteps(p *Project, tree string, lists map[string]list) []worktree.Command {
-	var hashed, plain, limits []string
+	var locked, hashed, plain, limits []string
 	for i, name := range slices.Sorted(maps.Keys(lists)) {
 		l := lists[name]
 		if strings.TrimSpace(l.text) == "" {
@@ -147,6 +150,8 @@ func (f *finder) pipSteps(p *Project, tree string, lists map[string]list) []work
 		switch file = path.Join(root, file); {
 		case l.constraint:
 			limits = append(limits, "--constraint="+file)
+		case l.locked:
+			locked = append(locked, "--requirement="+file)
 		case strings.Contains(l.text, "--hash="):
 			hashed = append(hashed, "--requirement="+file)
 		default:
@@ -158,7 +163,10 @@ func (f *finder) pipSteps(p *Project, tree string, lists map[string]list) []work
 		args = append(args, "--only-binary=:all:") // what is not built yet runs a script of its own
 	}
 	var steps []worktree.Command
-	for _, what := range [][]string{hashed, plain} {
+	if len(locked) > 0 {
+		locked = append(locked, "--no-deps")
+	}
+	for _, what := range [][]string{locked, hashed, plain} {
 		if len(what) > 0 {
 			steps = append(steps, worktree.Command{Dir: root, Args: slices.Concat(args, what, limits), Timeout: timeout, Env: []string{
 				"PIP_INDEX_URL=" + f.host.Registry["pypi"] + "/simple/", "PIP_CONFIG_FILE=/dev/null", "PIP_CACHE_DIR=/scratch/pip", "TMPDIR=/scratch",
@@ -199,8 +207,25 @@ func (f *finder) requirements(p *Project, lists map[string]list, name string, co
 			kept.WriteString(line)
 		}
 	}
-	lists[name] = list{kept.String(), constraint}
+	lists[name] = list{text: p.fromRegistries(kept.String()), constraint: constraint}
 	return nil
+}
+
+// elsewhere is a requirement that no registry has: of a repository, an address or a file.
+var elsewhere = lazyregexp.New(`^\s*(?:(?:-e|--editable)[\s=]+\S|(?:git|hg|svn|bzr)\+|(?:https?|file)://|[\w.-]+(?:\[[^\]]*\])?\s*@|[\w./-]+\.(?:whl|zip|tar\.gz)\b)`)
+
+// fromRegistries leaves out what no registry has, and keeps what that was.
+func (p *Project) fromRegistries(text string) string {
+	var kept strings.Builder
+	for line := range strings.Lines(text) {
+		if elsewhere.MatchString(line) {
+			said, _, _ := strings.Cut(line, " #")
+			p.elsewhere = append(p.elsewhere, strings.TrimRight(strings.TrimSpace(said), " \\"))
+			continue
+		}
+		kept.WriteString(line)
+	}
+	return kept.String()
 }
 
 // requirements of a pyproject.toml: what it runs with, and what its tests need.
@@ -328,47 +353,6 @@ func nextBreaking(m []string) string {
 		out = append(out, fmt.Sprint(v))
 	}
 	return strings.Join(out, ".")
-}
-
-// pythonLock returns what a lock file pins; nothing when there is none that is known.
-func (f *finder) pythonLock(p *Project) ([]string, error) {
-	for _, name := range f.existing(p.Dir, "uv.lock", "poetry.lock", "pdm.lock") {
-		text, err := f.read(name)
-		if err != nil {
-			return nil, err
-		}
-		p.Inputs = append(p.Inputs, name)
-		lock, err := readTOML[struct {
-			Package []struct {
-				Name, Version string
-				Markers       any
-				Source        map[string]any
-			}
-		}](text)
-		if err != nil {
-			p.Lacks = path.Base(name) + " cannot be read: " + err.Error()
-			return nil, nil
-		}
-		var out []string
-		seen := map[string]bool{}
-		for _, pkg := range lock.Package {
-			own := pkg.Source["virtual"] != nil || pkg.Source["editable"] != nil || pkg.Source["directory"] != nil
-			if pkg.Version == "" || own {
-				continue
-			}
-			if seen[pkg.Name] { // versions for several platforms: pip chooses by the manifest
-				return nil, nil
-			}
-			seen[pkg.Name] = true
-			line := pkg.Name + "==" + pkg.Version
-			if m, ok := pkg.Markers.(string); ok && m != "" {
-				line += " ; " + m
-			}
-			out = append(out, line)
-		}
-		return out, nil
-	}
-	return nil, nil
 }
 
 // setupConfig reads what a setup.cfg asks for.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"os/exec"
@@ -160,5 +161,62 @@ func TestChangedGemIsRefused(t *testing.T) {
 	}
 	if said := strings.Join(run.Current().Tests.Setup, "\n"); !strings.Contains(said, "left-1.0.0: its checksum is not the lock file's") {
 		t.Errorf("setup: %s", said)
+	}
+}
+
+// Of a Python lock file, packages that are not what it says are refused; those of other
+// systems and those that no registry has do not keep the others from being installed.
+func TestPythonLockIsHeld(t *testing.T) {
+	t.Parallel()
+	needTools(t)
+	p := newPackages(t)
+	p.pythonPackage(t)
+	sum := sha256.Sum256([]byte(p.files["/files/left-1.0.0-py3-none-any.whl"]))
+	lock := func(sum string) string {
+		return fmt.Sprintf(`version = 1
+
+[[package]]
+name = "app"
+version = "0.1.0"
+source = { virtual = "." }
+dependencies = [{ name = "left" }, { name = "own" }, { name = "winonly", marker = "sys_platform == 'win32'" }]
+
+[[package]]
+name = "left"
+version = "1.0.0"
+source = { registry = "https://pypi.elsewhere.example/simple" }
+wheels = [{ url = "https://elsewhere.example/left-1.0.0-py3-none-any.whl", hash = "sha256:%s" }]
+
+[[package]]
+name = "own"
+version = "2.0.0"
+source = { git = "https://git.elsewhere.example/own#abc" }
+
+[[package]]
+name = "winonly"
+version = "3.0.0"
+source = { registry = "https://pypi.elsewhere.example/simple" }
+wheels = [{ url = "https://elsewhere.example/winonly.whl", hash = "sha256:%[1]s" }]
+`, sum)
+	}
+	files := map[string]string{"good/uv.lock": lock(hex.EncodeToString(sum[:])), "bad/uv.lock": lock(strings.Repeat("0", 64))}
+	for _, dir := range []string{"good", "bad"} {
+		files[dir+"/pyproject.toml"] = "[project]\nname = \"app\"\nversion = \"0.1.0\"\ndependencies = [\"left\", \"own\", \"winonly ; sys_platform == 'win32'\"]\n"
+	}
+	ts := newTestServer(t, p.options(files))
+	ts.label("acme")
+	run, ok := ts.within(3*time.Minute, func(r *pipeline.Run) bool { return r.State != pipeline.StateRunning })
+	if !ok || run.Current() == nil || run.Current().Tests == nil {
+		t.Fatalf("%s: %+v\n%s", run.State, run.Gates, ts.comments())
+	}
+	said := strings.Join(run.Current().Tests.Setup, "\n")
+	for _, want := range []string{"installed dependencies (pip in good)", "could not install dependencies (pip in bad): `python3 -m pip` ended with 1", "Got        " + hex.EncodeToString(sum[:]),
+		"could not install dependencies (pip in good: not from a registry, and nothing else is reached: own (https://git.elsewhere.example/own#abc)"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("setup lacks %q:\n%s", want, said)
+		}
+	}
+	if asked := p.requests(); slices.ContainsFunc(asked, func(path string) bool { return strings.Contains(path, "own") || strings.Contains(path, "winonly") }) {
+		t.Errorf("asked for %q", asked)
 	}
 }
