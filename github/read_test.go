@@ -208,3 +208,41 @@ func TestReplyText(t *testing.T) {
 		}
 	}
 }
+
+// Covers S19: how much a word counts goes by the role that its author has now, by number.
+// Bots and strangers count nothing, whatever rights they were given.
+func TestWeight(t *testing.T) {
+	alice := pipeline.Actor{ID: 7, Login: "alice"}
+	level := func(permission, role string, id int) string {
+		return fmt.Sprintf(`{"permission":%q,"role_name":%q,"user":{"id":%d,"login":"alice","role_name":%q}}`, permission, role, id, role)
+	}
+	for name, c := range map[string]struct {
+		actor pipeline.Actor
+		body  string
+		want  float64
+		err   string
+	}{
+		"admin":                        {alice, level("admin", "admin", 7), weights["admin"], ""},
+		"maintainer":                   {alice, level("write", "maintain", 7), weights["maintain"], ""},
+		"writer":                       {alice, level("write", "write", 7), weights["write"], ""},
+		"a role of the organisation's": {alice, level("write", "security", 7), weights["write"], ""},
+		"stranger":                     {alice, level("none", "none", 7), 0, ""},
+		"nobody knows them":            {alice, `404 {"message":"Not Found"}`, 0, ""},
+		"bot with all rights":          {pipeline.Actor{ID: 7, Login: "alice", Bot: true}, level("admin", "admin", 7), 0, ""},
+		"without a number":             {pipeline.Actor{Login: "alice"}, level("admin", "admin", 0), 0, ""},
+		"without a name":               {pipeline.Actor{ID: 7}, level("admin", "admin", 7), 0, ""},
+		"the name is another's by now": {alice, level("admin", "admin", 8), 0, ""},
+		"GitHub is away":               {alice, `500 {"message":"oops"}`, 0, "500"},
+	} {
+		a := testApp(t, routes(t, map[string]string{"GET /repos/octo/repo/collaborators/alice/permission": c.body,
+			"GET /repos/octo/repo/collaborators//permission": c.body}),
+			func(o *Options) { o.Sleep = func(context.Context, time.Duration) error { return nil } })
+		got, err := a.Weight(t.Context(), rendertest.Repo(), c.actor)
+		if got != c.want || (err == nil) != (c.err == "") || (err != nil && !strings.Contains(err.Error(), c.err)) {
+			t.Errorf("%s: Weight = %g, %v; want %g, %q", name, got, err, c.want, c.err)
+		}
+	}
+	if !(weights["admin"] >= weights["maintain"] && weights["maintain"] > 0 && weights["write"] > 0) || weights["none"] != 0 {
+		t.Errorf("weights %v", weights)
+	}
+}

@@ -373,6 +373,59 @@ func TestNothingOfTheClientIsHandedOn(t *testing.T) { // S9
 	}
 }
 
+// The operator's credentials for a registry reach its own host alone: neither where its
+// documents say that a file lies, nor where it redirects to, and never back to who asked.
+// Both hosts are one name with two ports, which net/http takes for the same.
+func TestCredentialsStayWithTheirHost(t *testing.T) { // S9
+	const key = "Bearer operators"
+	other := newUpstreams(t, map[string]string{"/elsewhere/left.tgz": "left", "/moved": "moved"})
+	u := newUpstreams(t, map[string]string{"/left": `{"dist":{"tarball":"` + other.URL + `/elsewhere/left.tgz"}}`})
+	o := u.options(t)
+	for i := range o.Registries {
+		o.Registries[i].Authorization = key
+	}
+	o.Transport = func(tr *http.Transport) {
+		u.trust(tr)
+		tr.TLSClientConfig.RootCAs.AddCert(other.Certificate())
+		tr.DialContext = (&net.Dialer{}).DialContext // both are on this machine
+	}
+	_, s := open(t, o)
+
+	_, document := get(t, s, NPM, "/left")
+	_, rest, _ := strings.Cut(document, NPM.URL())
+	path, _, _ := strings.Cut(rest, `"`)
+	if status, body := get(t, s, NPM, path); status != http.StatusOK || body != "left" {
+		t.Fatalf("the file on the other host: %d %q", status, body)
+	}
+	u.mu.Lock()
+	u.serve = func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, other.URL+"/moved", http.StatusFound)
+	}
+	u.mu.Unlock()
+	status, body := get(t, s, NPM, "/right", "Authorization: Bearer stolen")
+	if status != http.StatusOK || body != "moved" {
+		t.Fatalf("what was moved: %d %q", status, body)
+	}
+	if u.count() != 2 || other.count() != 2 {
+		t.Fatalf("%d and %d requests, want 2 of each", u.count(), other.count())
+	}
+	for _, r := range u.asked {
+		if got := r.Header.Get("Authorization"); got != key {
+			t.Errorf("%s: its own host got %q", r.URL, got)
+		}
+	}
+	for _, r := range other.asked {
+		if got := r.Header.Values("Authorization"); len(got) > 0 {
+			t.Errorf("%s: the other host got %q", r.URL, got)
+		}
+	}
+	for name, said := range map[string]string{"the document": document, "the answer": body} {
+		if strings.Contains(said, "operators") {
+			t.Errorf("%s shows the credentials: %s", name, said)
+		}
+	}
+}
+
 func TestAnswersAreBounded(t *testing.T) { // D1, S9
 	for _, c := range []struct {
 		name  string
