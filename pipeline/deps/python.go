@@ -33,6 +33,12 @@ type pyproject struct {
 	}
 	Groups map[string][]any `toml:"dependency-groups"`
 	Tool   struct {
+		Setuptools struct {
+			Dynamic struct {
+				Dependencies any
+				Optional     map[string]any `toml:"optional-dependencies"`
+			}
+		}
 		Poetry struct {
 			Name         string
 			Version      string
@@ -53,7 +59,7 @@ func (f *finder) python() ([]*Project, error) {
 	for _, name := range f.files {
 		base, dir := path.Base(name), path.Dir(name)
 		switch {
-		case base == "pyproject.toml", base == "setup.cfg", base == "Pipfile.lock", requirementFile.MatchString(base):
+		case base == "pyproject.toml", base == "setup.cfg", base == "setup.py", base == "Pipfile.lock", requirementFile.MatchString(base):
 			dirs[dir] = true
 		case requirementDir.MatchString(path.Join(path.Base(dir), base)):
 			dirs[path.Dir(dir)] = true
@@ -110,11 +116,19 @@ func (f *finder) pythonProject(dir string) (*Project, error) {
 		} else if wanted := project.requirements(); len(wanted) > 0 {
 			lists[name] = list{text: p.fromRegistries(strings.Join(wanted, "\n") + "\n")}
 		}
+		for _, other := range project.dynamic() {
+			if err := f.requirements(p, lists, path.Join(dir, other), false); err != nil {
+				return nil, err
+			}
+		}
 	}
 	if err := f.pipfile(p, lists); err != nil {
 		return nil, err
 	}
 	if err := f.setupConfig(p, lists); err != nil {
+		return nil, err
+	}
+	if err := f.setupScript(p, lists); err != nil {
 		return nil, err
 	}
 	if p.steps = f.pipSteps(p, tree, lists); len(p.steps) == 0 {
@@ -260,6 +274,29 @@ func (p *pyproject) requirements() []string {
 		own, _, extra := strings.Cut(line, "[")
 		return extra && normal(own) == normal(p.Project.Name)
 	})
+}
+
+// dynamic are the files that setuptools takes requirements from.
+func (p *pyproject) dynamic() (out []string) {
+	table := p.Tool.Setuptools.Dynamic
+	said := []any{table.Dependencies}
+	for _, extra := range slices.Sorted(maps.Keys(table.Optional)) {
+		if testGroup.MatchString(extra) {
+			said = append(said, table.Optional[extra])
+		}
+	}
+	for _, s := range said {
+		of, _ := s.(map[string]any)
+		switch file := of["file"].(type) {
+		case string:
+			out = append(out, file)
+		case []any:
+			for _, name := range file {
+				out = append(out, fmt.Sprint(name))
+			}
+		}
+	}
+	return out
 }
 
 // group resolves one dependency group, with those that it includes.

@@ -312,6 +312,33 @@ func TestInterruptedAtEveryStep(t *testing.T) {
 	}
 }
 
+// GitHub gives an App's secrets out once. What was not written of them is written when the
+// set-up is started again.
+func TestInterruptedWhileFilesAreWritten(t *testing.T) {
+	w := newWorld(t)
+	st := w.start(w.options())
+	st.get(st.page)
+	st.settle()
+	_, page := st.get(st.page)
+	blocked := filepath.Join(w.dir, clientFile)
+	if err := os.Mkdir(blocked, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if code, text := st.get(w.register(page)); code != http.StatusBadGateway || !exists(filepath.Join(w.dir, appKeyFile)) {
+		t.Fatalf("not all could be written: %d\n%s", code, text)
+	}
+	st.stop()
+	if err := os.Remove(blocked); err != nil {
+		t.Fatal(err)
+	}
+	st = w.start(w.options())
+	w.install()
+	if err := <-st.ended; err != nil {
+		t.Fatal(err)
+	}
+	w.check()
+}
+
 // Covers D1, S: an answer that does not belong to the registration is refused, as is
 // one that was used or is over an hour old.
 func TestStatesAreRefused(t *testing.T) {
