@@ -151,40 +151,6 @@ func (v Renderer) branchLink(p *module.Part) string {
 	return fmt.Sprintf("[changes](%s)", v.repoURL("compare/"+p.Base+"..."+p.Head))
 }
 
-// LaterKey is what the issue of a module that is left for later is known by.
-func LaterKey(id string) string { return "later/" + id }
-
-// Later is the issue of a module that is left for later. child is the run that built it,
-// nil when there is none.
-func (v Renderer) Later(p *module.Part, child *pipeline.Run) (title, body string) {
-	r := v.Run
-	name, what, needs := p.ID, "", ""
-	if plan := r.Plan; plan != nil && plan.Split != nil {
-		if m := plan.Split.Module(p.ID); m != nil {
-			name, what = m.Title, v.block(m.Summary, 2000)
-			needs = strings.Join(plan.Split.Dependents(p.ID), ", ")
-		}
-	}
-	from := "a run"
-	if r.Task.Issue != 0 {
-		from = fmt.Sprintf("#%d", r.Task.Issue)
-	}
-	said := fmt.Sprintf("The module %s of %s was left for later: %s.", code(p.ID), from, v.line(p.Left, 300))
-	if needs != "" {
-		said += " So was what needs it: " + v.line(needs, 300) + "."
-	}
-	report, branch := "", ""
-	if child != nil {
-		what = strings.TrimSpace(what + "\n\n" + Renderer{Run: child, Web: v.Web, Host: v.Host, Slug: v.Slug}.criteria())
-		report = Renderer{Run: child, Web: v.Web, Host: v.Host, Slug: v.Slug}.report()
-		if child.Published.Head != "" && child.Head != child.Base {
-			branch = fmt.Sprintf("What was made of it is on the branch %s ([changes](%s)).", code(child.Branch), v.repoURL("compare/"+child.Base+"..."+child.Head))
-		}
-	}
-	return Shorten("Later: "+v.line(name, 240), 240), v.body(LaterKey(p.ID), said, what, branch, report,
-		v.writtenDown())
-}
-
 // laterLinks names the issues of modules that are left for later.
 func (v Renderer) laterLinks() string {
 	var out []string

@@ -6,6 +6,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/config"
+	"forge/pipeline/module"
 	"forge/pipeline/pipelinetest"
 )
 
@@ -62,6 +63,32 @@ func TestMergesOverPeople(t *testing.T) {
 	body := testView(&p.Run).PullBody()
 	for _, want := range []string{"was merged, and not on the branch any more when ann pushed h9: it is to be merged again", "## Conflicts with what people committed",
 		"⚠️ a/a.js was in conflict with c0ffee1 by ann (\"mine\"): nothing of it is left there, as the implementer of the module `a` resolved it"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%q is not said:\n%s", want, body)
+		}
+	}
+}
+
+// The issue of a module that is left for later has all that it takes to build it, and what was
+// left out because it needs it, whether anything was begun or not.
+func TestLaterSaysAll(t *testing.T) {
+	cfg := config.Default()
+	cfg.Modules = config.Modules{Mode: config.ModulesAuto, Max: 6, Parallel: 2, Iterations: 3, Rounds: 1, OnFailure: "ask"}
+	p := pipelinetest.New(cfg, pipeline.Task{Issue: 1, Title: "Sum is wrong", Body: "It must carry."})
+	err := p.Play(`plan split a, b, c needs b; promise a b TestCarries
+		part a: plan given
+		part b: plan given
+		part b: implement unable which one?
+		part b: human later`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	title, body := testView(&p.Run).Later(module.Find(p.Run.Parts, "b"), nil)
+	if title != "Later: b" {
+		t.Errorf("its title is %q", title)
+	}
+	for _, want := range []string{"So was what needs it: c.", "## b (`b`)\n\nbuild b", "- [ ] **AC-b** b works", "**Steps**\n\n- one", "- `b/**`", "`a` → b: it works (test `TestCarries`)",
+		"## c (`c`)", "- [ ] **AC-c** c works", "It needs b.", "**Sum is wrong**", "It must carry."} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q is not said:\n%s", want, body)
 		}
