@@ -34,6 +34,7 @@ func (r *Run) Summary() string {
 	if g := r.Gate(); g != nil {
 		s += " It waits for a human: " + g.Question + " Choices: " + g.words(r.Slug) + "."
 	}
+	s += r.partsAsk()
 	if r.Ended != "" {
 		s += " It ended: " + r.Ended + "."
 	}
@@ -49,6 +50,28 @@ func (r *Run) Summary() string {
 	}
 	if base := r.Behind(); base != "" {
 		s += " " + base
+	}
+	return s
+}
+
+// partsAsk says which modules ask people, and that nothing goes on without an answer where
+// that is so.
+func (r *Run) partsAsk() (s string) {
+	if r.State.Ended() {
+		return ""
+	}
+	idle := r.State == StateRunning && r.Active == nil
+	for i := range r.Parts {
+		p := &r.Parts[i]
+		if p.Question != "" && p.Left == "" && partState(p) == StateWaiting {
+			s += fmt.Sprintf(" Its module %s asks: %s Answer with %s; %s has the choices.", p.ID, text.Clip(text.OneLine(p.Question), 300),
+				r.typed(p.ID+" CHOICE"), r.typed(p.ID+" status"))
+		} else if p.Left == "" && !p.Done() && partState(p) == StateRunning {
+			idle = false
+		}
+	}
+	if s != "" && idle {
+		s += " Nothing goes on until then."
 	}
 	return s
 }

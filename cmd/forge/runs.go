@@ -83,6 +83,9 @@ func listRuns(out io.Writer, rows []store.RunRow) error {
 		if r.State.Ended() { // it is in none any more
 			phase = "-"
 		}
+		if r.Asks > 0 {
+			phase = text.Plural(r.Asks, "module asks", "modules ask")
+		}
 		t.AppendRow(table.Row{r.ID, r.State, phase, r.Iteration, r.Cost(), r.Repo, issue, text.Clip(text.FirstLine(r.Title), 100),
 			r.Started.Local().Format("2006-01-02 15:04")})
 	}

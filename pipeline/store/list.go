@@ -41,6 +41,7 @@ type RunRow struct {
 	Unpriced  int64          `json:"unpriced,omitempty"` // tokens of models without a price: what they cost is not in MicroUSD
 	Parent    int64          `json:"parent,omitempty"`   // the run whose module it builds
 	Part      string         `json:"part,omitempty"`     // which module
+	Asks      int            `json:"asks,omitempty"`     // how many of its modules wait for people, while it waits for none itself
 	Started   time.Time      `json:"started"`
 	Updated   time.Time      `json:"updated"`
 }
@@ -50,7 +51,11 @@ func (r RunRow) Cost() string {
 	return pipeline.Usage{MicroUSD: r.MicroUSD, Unpriced: r.Unpriced}.Cost()
 }
 
-const runColumns = `SELECT id, repo_id, repo, issue, title, branch, pull, state, phase, iteration, micro_usd, unpriced, started, updated, parent, part FROM runs`
+const runColumns = `SELECT id, repo_id, repo, issue, title, branch, pull, state, phase, iteration, micro_usd, unpriced, started, updated, parent, part,
+	CASE WHEN state = 'running' AND parent = 0 THEN (SELECT COUNT(*) FROM runs AS m WHERE ` + asking + `) ELSE 0 END FROM runs`
+
+// asking is the condition that m is a run that builds a module, and waits for people.
+const asking = `m.parent <> 0 AND m.parent = runs.id AND m.state = 'waiting'`
 
 // Runs lists runs, newest first.
 func (d *DB) Runs(ctx context.Context, f Filter) ([]RunRow, error) {
@@ -65,7 +70,7 @@ func (d *DB) Runs(ctx context.Context, f Filter) ([]RunRow, error) {
 	return collect(rows, "list runs", func(r *RunRow) error {
 		var started, updated int64
 		err := rows.Scan(&r.ID, &r.RepoID, &r.Repo, &r.Issue, &r.Title, &r.Branch, &r.Pull, &r.State, &r.Phase, &r.Iteration, &r.MicroUSD,
-			&r.Unpriced, &started, &updated, &r.Parent, &r.Part)
+			&r.Unpriced, &started, &updated, &r.Parent, &r.Part, &r.Asks)
 		r.Started, r.Updated = fromMicros(started), fromMicros(updated)
 		return err
 	})
@@ -80,7 +85,11 @@ func (f Filter) query() (string, []any) {
 		return fmt.Sprintf("$%d", len(args))
 	}
 	where := "1 = 1"
-	if f.State != "" {
+	switch f.State {
+	case "":
+	case pipeline.StateWaiting: // a run whose module asks waits for that, too
+		where += " AND (state = 'waiting' OR state = 'running' AND parent = 0 AND EXISTS (SELECT 1 FROM runs AS m WHERE " + asking + "))"
+	default:
 		where += " AND state = " + arg(string(f.State))
 	}
 	if f.Active {

@@ -126,3 +126,28 @@ func TestAskedOfOldQuestions(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) { test(t, filepath.Join(t.TempDir(), "forge.db")) })
 	t.Run("postgres", func(t *testing.T) { test(t, postgresAddress(t)) })
 }
+
+// A run that waits for nothing but the question of a module is found among those that wait.
+func TestRunWhoseModuleAsks(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *DB) {
+		for i, r := range []struct {
+			state  string
+			parent int
+		}{{"running", 0}, {"running", 0}, {"waiting", 0}, {"waiting", 1}, {"running", 1}, {"running", 2}, {"waiting", 3}, {"verified", 0}, {"waiting", 8}} {
+			_, err := d.SQL().Exec(`INSERT INTO runs (key, trace, seq, repo_id, repo, issue, title, branch, state, started, updated, parent) VALUES ($1, '', 1, 7, 'acme/shop', $2, '', '', $3, 1, 1, $4)`,
+				fmt.Sprint("k", i), i+1, r.state, r.parent)
+			must(t, err)
+		}
+		for _, repos := range [][]string{nil, {"acme/shop"}} {
+			rows, err := d.Runs(t.Context(), Filter{State: pipeline.StateWaiting, Repos: repos})
+			must(t, err)
+			var got []string
+			for _, r := range rows {
+				got = append(got, fmt.Sprintf("%d %s %d", r.ID, r.State, r.Asks))
+			}
+			if diff := cmp.Diff([]string{"3 waiting 0", "1 running 1"}, got); diff != "" {
+				t.Error(diff)
+			}
+		}
+	})
+}
