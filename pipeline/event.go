@@ -116,6 +116,26 @@ const (
 	EventReflection EventType = "reflection.completed"          // Data.Reflection
 )
 
+// known are the types of events that this version knows, those that change nothing in a run
+// among them.
+var known = map[EventType]bool{
+	EventRunStarted: true, EventRunStopped: true, EventRunResumed: true, EventRunVerified: true, EventRunAccepted: true,
+	EventRunCancelled: true, EventRunFailed: true, EventRunSkipped: true, EventRunReset: true, EventRunReopened: true,
+	EventRunClosed: true, EventPhaseEntered: true, EventPhaseCompleted: true, EventPhaseApproved: true, EventPhasePassed: true,
+	EventPhaseFailed: true, EventPhaseTested: true, EventPhaseWaiting: true, EventPhaseWoken: true, EventAgentIteration: true,
+	EventToolExecuted: true, EventFinding: true, EventBounce: true, EventDiminishing: true, EventGuardFired: true,
+	EventModuleStarted: true, EventModuleChanged: true, EventModuleTold: true, EventModuleLeft: true, EventModuleRefused: true,
+	EventModuleOver: true, EventUpstreamRaised: true, EventUpstreamNotified: true, EventUpstreamTimedOut: true, EventUpstreamFailed: true,
+	EventUpstreamResolved: true, EventUpstreamRejected: true, EventGateRequested: true, EventGateReminded: true, EventGateAnswered: true,
+	EventGateOverride: true, EventPublishStarted: true, EventPublishCompleted: true, EventPublishFailed: true, EventPublishDue: true,
+	EventBranchMoved: true, EventBranchDeleted: true, EventBaseMoved: true, EventRetargeted: true, EventChangesAsked: true,
+	EventIssueEdited: true, EventDismissed: true, EventFixedByHuman: true, EventFixApplied: true, EventFixRewritten: true,
+	EventFixIgnored: true, EventHumanEdited: true, EventCommentAdded: true, EventPullReviewed: true, EventPullClosed: true,
+	EventAnswered: true, EventAnswerRead: true, EventRefused: true, EventEscaped: true, EventRollout: true, EventShipAsked: true,
+	EventShipMerged: true, EventShipDeployed: true, EventShipFinished: true, EventLess: true, EventMore: true, EventRecalled: true,
+	EventUsed: true, EventRemembered: true, EventForgotten: true, EventReflection: true,
+}
+
 // Event is one thing that happened to a run. Events are immutable; a run is the
 // fold over its events in the order of Seq.
 type Event struct {

@@ -64,6 +64,9 @@ func (e *Engine[W, T]) advance(ctx context.Context, id int64, yield bool) (v ver
 	if e.draining() {
 		return verdict{due: true}, nil
 	}
+	if e.left(id) {
+		return verdict{}, nil
+	}
 	f := &leased{id: id, owner: fmt.Sprintf("%s/%d", e.name, e.flights.Add(1))}
 	if _, busy := e.active.LoadOrStore(id, f); busy {
 		return verdict{}, nil // its lease can only have run out by the clock, as after a machine has slept: it is renewed
@@ -140,7 +143,11 @@ func (e *Engine[W, T]) release(ctx context.Context, f *leased, after time.Durati
 // interrupted tells an end from outside from an error.
 func (e *Engine[W, T]) interrupted(ctx context.Context, err error) (verdict, error) {
 	cause := context.Cause(ctx)
+	var foreign *foreignError
 	switch {
+	case errors.As(err, &foreign):
+		e.leave(foreign)
+		return verdict{}, nil
 	case errors.Is(err, errLost) || errors.Is(cause, errLost):
 		return verdict{}, nil // whoever has it now goes on
 	case errors.Is(err, errPaused) || errors.Is(cause, errPaused):
@@ -395,6 +402,9 @@ func (e *Engine[W, T]) catchUp(ctx context.Context, f *leased) error {
 	}
 	for _, ev := range events {
 		f.run.Apply(ev)
+	}
+	if f.run.Unknown != "" { // a newer server took in what people said
+		return &foreignError{run: f.id, of: f.run.Unknown}
 	}
 	return nil
 }

@@ -261,6 +261,7 @@ type Engine[W, T any] struct {
 	held     map[int64]time.Time              // runs whose publishing failed: not again before
 	driven   sync.Map                         // of *family: runs that Drive goes on with; no job is needed for these
 	active   sync.Map                         // of *leased, by run: what this engine works on
+	foreign  sync.Map                         // of time.Time, by run: until when it is let alone, as a newer server writes its log
 }
 
 type engineState int
@@ -283,7 +284,7 @@ func New[W, T any](work riverdriver.Driver[W], insert riverdriver.Driver[T], sto
 	}
 	id := newTrace()[:12]
 	e := &Engine[W, T]{
-		id: id, Options: opts, store: store, decide: pipeline.Decide, retry: retryDelay, work: work, insert: insert,
+		id: id, Options: opts, store: knowing[T]{store}, decide: pipeline.Decide, retry: retryDelay, work: work, insert: insert,
 		name: strings.TrimPrefix(opts.Name+"/"+id, "/"), drain: make(chan struct{}), wake: make(chan struct{}, 1),
 		watchers: map[int64]map[chan struct{}]bool{}, held: map[int64]time.Time{},
 	}

@@ -21,6 +21,7 @@ type inbound struct {
 	readErr error
 	key     string // parcels with the same key are handled one after the other
 	allowed bool   // the actor is known to have write access
+	left    bool   // to a newer server
 }
 
 // errHandled says that someone else finished the delivery; what was about to be
@@ -101,7 +102,9 @@ func (q *intakeQueue) next() *inbound {
 
 func (q *intakeQueue) finished(p *inbound) {
 	delete(q.busy, p.key)
-	delete(q.known, p.GUID)
+	if !p.left { // else it waits on, and is not looked at again here
+		delete(q.known, p.GUID)
+	}
 	q.running--
 }
 
@@ -198,6 +201,10 @@ func (e *Engine[W, T]) accept(ctx context.Context, p *inbound) {
 	err := e.handle(ctx, p)
 	switch {
 	case err == nil || errors.Is(err, errHandled):
+		return
+	case isForeign(err):
+		p.left = true
+		log.ErrorContext(ctx, "a delivery is left to a newer server", logError, err)
 		return
 	case ctx.Err() != nil: // the engine stops: it goes on waiting
 		return

@@ -1,0 +1,51 @@
+package pipeline
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// Every type of event that is declared is known; of the others a run tells.
+func TestKnownEvents(t *testing.T) {
+	f, err := parser.ParseFile(token.NewFileSet(), "event.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := 0
+	ast.Inspect(f, func(n ast.Node) bool {
+		v, ok := n.(*ast.ValueSpec)
+		if !ok || v.Type == nil || len(v.Values) != 1 {
+			return true
+		}
+		if id, ok := v.Type.(*ast.Ident); !ok || id.Name != "EventType" {
+			return true
+		}
+		name, err := strconv.Unquote(v.Values[0].(*ast.BasicLit).Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		declared++
+		if !known[EventType(name)] {
+			t.Errorf("%s is not among the known events: no server would work on a run that has it", name)
+		}
+		return true
+	})
+	if declared < 60 || declared != len(known) {
+		t.Errorf("%d are declared, %d are known", declared, len(known))
+	}
+	run := Run{State: StateRunning}
+	run.Apply(Event{Seq: 1, Type: EventRecalled, Time: time.Now()})
+	if run.Unknown != "" {
+		t.Errorf("unknown %q", run.Unknown)
+	}
+	for i, name := range []EventType{"of.the.future", "and.another"} {
+		run.Apply(Event{Seq: int64(2 + i), Type: name, Time: time.Now()})
+	}
+	if run.Unknown != "of.the.future" || run.Seq != 3 {
+		t.Errorf("unknown %q at %d", run.Unknown, run.Seq)
+	}
+}
