@@ -30,9 +30,9 @@ var wantFiles = map[string]func(text []byte) []Want{
 	".github/workflows/copilot-setup-steps.yml": setupSteps, ".github/workflows/copilot-setup-steps.yaml": setupSteps,
 }
 
-// WantFiles are the paths that [Wants] reads.
+// WantFiles are the paths that [Wants] and [NotFetched] read.
 func WantFiles() []string {
-	var out []string
+	out := []string{attributesFile, modulesFile}
 	for name := range wantFiles {
 		out = append(out, name)
 	}
@@ -45,10 +45,11 @@ func Wants(files map[string][]byte) []Want {
 	var out []Want
 	for _, name := range WantFiles() {
 		text, ok := files[name]
-		if !ok || len(text) > 1<<20 {
+		read := wantFiles[name]
+		if !ok || read == nil || len(text) > 1<<20 {
 			continue
 		}
-		for _, w := range wantFiles[name](text) {
+		for _, w := range read(text) {
 			if w.Text = strings.TrimSpace(w.Text); w.Text == "" || len(w.Text) > 60 || strings.Contains(w.Text, "${") {
 				continue
 			}

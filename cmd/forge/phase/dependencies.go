@@ -72,7 +72,7 @@ func (x *Executor) provide(ctx context.Context, run *pipeline.Run, ws *sandbox.W
 }
 
 // misfits says which versions of tools a commit's files ask for that this machine does
-// not have. It looks once at each commit of a run.
+// not have, and what of the commit is kept elsewhere. It looks once at each commit of a run.
 func (x *Executor) misfits(ctx context.Context, run *pipeline.Run, ws *sandbox.Workspace, sha string) ([]string, error) {
 	x.mu.Lock()
 	lines, known := x.fits[run.ID][sha]
@@ -100,6 +100,7 @@ func (x *Executor) misfits(ctx context.Context, run *pipeline.Run, ws *sandbox.W
 		}
 		lines = deps.Misfits(wants, tools)
 	}
+	lines = append(lines, deps.NotFetched(files)...)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.fits[run.ID] == nil {

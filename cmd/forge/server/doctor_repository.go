@@ -115,6 +115,9 @@ func (d *doctor) versions(ctx context.Context, app *github.App, repo pipeline.Re
 	if err := all.Wait(); err != nil {
 		d.say("repository", GradeWarn, "", "which versions it asks for cannot be read: %v", err)
 	}
+	for _, line := range deps.NotFetched(files) {
+		d.say("repository", GradeWarn, "commit what the tests need of it, or let setup.commands make it", "%s", line)
+	}
 	wants := deps.Wants(files)
 	tools := <-d.tools // it is closed in any case
 	if d.o.Config.UnsafeNoSandbox {

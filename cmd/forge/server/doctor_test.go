@@ -314,6 +314,16 @@ func TestDoctorFindsFaults(t *testing.T) {
 				t.Error(err)
 			}
 		}, "repository", GradeWarn, []string{"`.tool-versions` asks for Go 99.1, the server has 1.", "install it on the server"}},
+		{"a repository's submodules", nil, func(p *patient) {
+			p.repo = "acme/parts"
+			_, err := p.gh.AddRepo("acme", "parts", map[string]string{".gitmodules": "[submodule \"x\"]\n\tpath = x\n\turl = ../x\n"})
+			if err == nil {
+				_, err = p.gh.Install("acme/parts")
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}, "repository", GradeWarn, []string{"submodules are not fetched: empty for agents and tests is x", "commit what the tests need"}},
 		{"repository's rules", nil, rules(githubtest.Rule{Type: "creation", Pattern: "forge/*"}), "repository", GradeWarn, []string{"creation", "leave them out"}},
 		{"required check of anybody", nil, rules(githubtest.Rule{Type: "required_status_checks", Pattern: "main", Value: "forge"}), "repository", GradeWarn, []string{"from anybody", "choose this App"}},
 		{"required check of another App", nil, rules(githubtest.Rule{Type: "required_status_checks", Pattern: "main", Value: "forge", App: 1}), "repository", GradeBad, []string{"of App 1", "no pull request can be merged"}},

@@ -199,7 +199,8 @@ source = { registry = "https://pypi.elsewhere.example/simple" }
 wheels = [{ url = "https://elsewhere.example/winonly.whl", hash = "sha256:%[1]s" }]
 `, sum)
 	}
-	files := map[string]string{"good/uv.lock": lock(hex.EncodeToString(sum[:])), "bad/uv.lock": lock(strings.Repeat("0", 64))}
+	files := map[string]string{"good/uv.lock": lock(hex.EncodeToString(sum[:])), "bad/uv.lock": lock(strings.Repeat("0", 64)),
+		".gitmodules": "[submodule \"x\"]\n\tpath = third_party/x\n\turl = ../x\n"}
 	for _, dir := range []string{"good", "bad"} {
 		files[dir+"/pyproject.toml"] = "[project]\nname = \"app\"\nversion = \"0.1.0\"\ndependencies = [\"left\", \"own\", \"winonly ; sys_platform == 'win32'\"]\n"
 	}
@@ -210,7 +211,8 @@ wheels = [{ url = "https://elsewhere.example/winonly.whl", hash = "sha256:%[1]s"
 		t.Fatalf("%s: %+v\n%s", run.State, run.Gates, ts.comments())
 	}
 	said := strings.Join(run.Current().Tests.Setup, "\n")
-	for _, want := range []string{"installed dependencies (pip in good)", "could not install dependencies (pip in bad): `python3 -m pip` ended with 1", "Got        " + hex.EncodeToString(sum[:]),
+	for _, want := range []string{"installed dependencies (pip in good)", "submodules are not fetched: empty for agents and tests is third_party/x",
+		"could not install dependencies (pip in bad): `python3 -m pip` ended with 1", "Got        " + hex.EncodeToString(sum[:]),
 		"could not install dependencies (pip in good: not from a registry, and nothing else is reached: own (https://git.elsewhere.example/own#abc)"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("setup lacks %q:\n%s", want, said)

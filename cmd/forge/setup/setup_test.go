@@ -492,13 +492,17 @@ func TestNothingIsOverwritten(t *testing.T) {
 		if err := errors.Join(os.MkdirAll(w.dir, 0o700), os.WriteFile(filepath.Join(w.dir, name), []byte("label: mine\n"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		if err := Run(t.Context(), w.options()); err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "--replace") {
+		ctx, cancel := context.WithCancel(t.Context())
+		o := w.options()
+		o.Ready = func(string, string) { cancel() } // it goes on
+		if err := Run(ctx, o); err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "--replace") {
 			t.Errorf("%s: %v", name, err)
 		}
+		cancel()
 		if text, _ := os.ReadFile(filepath.Join(w.dir, name)); string(text) != "label: mine\n" {
 			t.Errorf("%s is now %q", name, text)
 		}
-		o := w.options()
+		o = w.options()
 		o.Replace = true
 		st := w.start(o)
 		st.stop()
