@@ -37,28 +37,29 @@ const (
 // Notice is what a delivery means to Forge, read from its payload alone. Nobody
 // has checked yet whether the actor may do what it asks for.
 type Notice struct {
-	Kind    NoticeKind   `json:"kind"`
-	Repo    Repo         `json:"repo"`
-	Actor   Actor        `json:"actor"`
-	Task    Task         `json:"task"`              // of a start or an edited issue
-	Labels  []string     `json:"labels,omitempty"`  // of a start: those of the issue
-	Part    string       `json:"part,omitempty"`    // of an edited issue: "title" or "body" when nothing else of it was edited
-	Issue   int          `json:"issue,omitempty"`   // number of the issue that it is about, if any
-	Pull    int          `json:"pull,omitempty"`    // number of the pull request that it is about, if any
-	Command command.Line `json:"command"`           //
-	Comment int64        `json:"comment,omitempty"` // id of the comment that carried the command
-	Thread  int64        `json:"thread,omitempty"`  // id of the first comment of the conversation on the diff that the command was given in
-	Branch  string       `json:"branch,omitempty"`  // of a push
-	Head    string       `json:"head,omitempty"`    // SHA after the push, or of the pull request
-	Before  string       `json:"before,omitempty"`  // SHA before a push with Forge's own token
-	Merged  bool         `json:"merged,omitempty"`  //
-	Own     bool         `json:"own,omitempty"`     // of a push: with Forge's own token, which others may have, too
-	Made    string       `json:"made,omitempty"`    // of a push: the trace of the run that its newest commit names
-	Verdict string       `json:"verdict,omitempty"` // of a human's review: approved, changes_requested, commented
-	Review  *Review      `json:"review,omitempty"`  // what a human asks for in a review, as findings of category "human"
-	Base    string       `json:"base,omitempty"`    // branch that the pull request goes into, when that was changed
-	Trace   string       `json:"trace,omitempty"`   // of the run whose button was pressed
-	Why     string       `json:"why,omitempty"`     // the outcome in words, for the delivery's record
+	Kind     NoticeKind   `json:"kind"`
+	Repo     Repo         `json:"repo"`
+	Actor    Actor        `json:"actor"`
+	Task     Task         `json:"task"`               // of a start or an edited issue
+	Labels   []string     `json:"labels,omitempty"`   // of a start: those of the issue
+	Part     string       `json:"part,omitempty"`     // of an edited issue: "title" or "body" when nothing else of it was edited
+	Issue    int          `json:"issue,omitempty"`    // number of the issue that it is about, if any
+	Pull     int          `json:"pull,omitempty"`     // number of the pull request that it is about, if any
+	Command  command.Line `json:"command"`            //
+	Comment  int64        `json:"comment,omitempty"`  // id of the comment that carried the command
+	Reviewed bool         `json:"reviewed,omitempty"` // it was a review, and Comment is its id
+	Thread   int64        `json:"thread,omitempty"`   // id of the first comment of the conversation on the diff that the command was given in
+	Branch   string       `json:"branch,omitempty"`   // of a push
+	Head     string       `json:"head,omitempty"`     // SHA after the push, or of the pull request
+	Before   string       `json:"before,omitempty"`   // SHA before a push with Forge's own token
+	Merged   bool         `json:"merged,omitempty"`   //
+	Own      bool         `json:"own,omitempty"`      // of a push: with Forge's own token, which others may have, too
+	Made     string       `json:"made,omitempty"`     // of a push: the trace of the run that its newest commit names
+	Verdict  string       `json:"verdict,omitempty"`  // of a human's review: approved, changes_requested, commented
+	Review   *Review      `json:"review,omitempty"`   // what a human asks for in a review, as findings of category "human"
+	Base     string       `json:"base,omitempty"`     // branch that the pull request goes into, when that was changed
+	Trace    string       `json:"trace,omitempty"`    // of the run whose button was pressed
+	Why      string       `json:"why,omitempty"`      // the outcome in words, for the delivery's record
 
 	Mergeable *mergeable.State `json:"mergeable,omitempty"` // how the pull request stands to the branch by now
 	Feedback  *Feedback        `json:"feedback,omitempty"`  // of a feedback, a push and a closed pull request

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/command"
 	"forge/pipeline/text"
 )
 
@@ -299,6 +300,9 @@ func (r reader) issueComment() {
 // an edited comment mean something: a command must not run twice.
 func (r reader) tick() {
 	d := r.d
+	if d.Changes.Body.From != nil && d.Comment.User.ID == d.Sender.ID && !r.n.Actor.Bot && r.edited(*d.Changes.Body.From, d.Comment.Body) {
+		return
+	}
 	if r.o.BotID == 0 || d.Comment.User.ID != r.o.BotID || r.n.Actor.Bot || d.Changes.Body.From == nil {
 		r.none("a comment was edited: only new comments are read")
 		return
@@ -310,6 +314,21 @@ func (r reader) tick() {
 	}
 	r.command(line)
 	r.n.Command.Via = "box"
+}
+
+// edited answers whoever edits a comment of their own into a command, or into another one,
+// that it is not read: they would wait in vain.
+func (r reader) edited(from, to string) bool {
+	was, _ := ParseCommand(from, r.o.Slug)
+	c, ok := ParseCommand(to, r.o.Slug)
+	if !ok || c == was {
+		return false
+	}
+	r.n.Command, r.n.Comment = command.Line{Name: c.Name, Error: fmt.Sprintf(
+		"Nothing was done: only new comments are read, since a command must not run twice. Write `/%s %s` in a new one.",
+		r.o.Slug, strings.TrimSpace(text.Clip(strings.TrimSpace(c.Part+" "+c.Name)+" "+c.Args, 100)))}, r.d.Comment.ID
+	r.is(pipeline.NoticeCommand, "a comment that was edited into a command by %s", r.d.Sender.Login)
+	return true
 }
 
 // command reads a comment's first line.

@@ -148,6 +148,14 @@ func (r reader) review() {
 	if d.Action != "submitted" {
 		at = later(d.PullRequest.Updated, d.Review.Submitted)
 	}
+	if _, ok := ParseCommand(d.Review.Body, r.o.Slug); ok && d.Action == "submitted" && strings.EqualFold(d.Review.State, "commented") {
+		r.n.Pull = d.PullRequest.Number
+		r.command(d.Review.Body)
+		if r.n.Kind == pipeline.NoticeCommand {
+			r.n.Comment, r.n.Reviewed = d.Review.ID, true
+		}
+		return
+	}
 	switch d.Action {
 	case "submitted", "edited", "dismissed":
 		if r.diff(false) {

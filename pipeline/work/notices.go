@@ -109,15 +109,20 @@ func (e *Engine[W, T]) command(ctx context.Context, p *inbound) error {
 	if !may {
 		return e.conclude(ctx, p, refusedReader(n.Actor.Login, "command Forge"))
 	}
-	if n.Command.Error != "" {
-		if err := e.reply(ctx, p, n.Command.Error); err != nil {
-			return err
-		}
-		return e.conclude(ctx, p, "answered: "+text.Clip(text.FirstLine(n.Command.Error), 120))
-	}
 	run, err := e.find(ctx, n)
 	if err != nil {
 		return err
+	}
+	if words := n.Command.Error; words != "" {
+		if of, err := e.misnamed(ctx, run, n.Command); err != nil {
+			return err
+		} else if of != "" {
+			words = of
+		}
+		if err := e.reply(ctx, p, words); err != nil {
+			return err
+		}
+		return e.conclude(ctx, p, "answered: "+text.Clip(text.FirstLine(words), 120))
 	}
 	if command.Find(n.Command.Name).Memory && n.Command.Via != viaBox {
 		return e.remember(ctx, p, run)

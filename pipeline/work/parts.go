@@ -107,12 +107,8 @@ func (e *Engine[W, T]) Addressed(ctx context.Context, id int64, cmd command.Line
 func (e *Engine[W, T]) addressed(ctx context.Context, run *pipeline.Run, cmd command.Line) (to *pipeline.Run, words string, err error) {
 	var names []string
 	var asking []*module.Part
-	if p := module.Find(run.Parts, cmd.Name); p != nil && p.Run != 0 && cmd.Part == "" && command.Find(cmd.Name).Name == "" { // a module's name alone
-		part, err := e.store.Load(ctx, p.Run)
-		if err != nil {
-			return nil, "", fmt.Errorf("load the run of the module %s: %w", p.ID, err)
-		}
-		return nil, part.Summary(), nil
+	if words, err = e.misnamed(ctx, run, cmd); words != "" || err != nil {
+		return nil, words, err
 	}
 	id := int64(0)
 	for i := range run.Parts {
@@ -148,8 +144,41 @@ func (e *Engine[W, T]) addressed(ctx context.Context, run *pipeline.Run, cmd com
 	if to, err = e.store.Load(ctx, id); err != nil {
 		return nil, "", fmt.Errorf("load the run of the module %s: %w", cmd.Part, err)
 	}
+	if cmd.Name == "resume" && run.State == pipeline.StateStopped {
+		return nil, fmt.Sprintf("Run %d is stopped with all its modules, so the module %s stays stopped, too. `%s` lets all of them go on.",
+			run.ID, cmd.Part, command.Write(run.Slug, "resume")), nil
+	}
 	words, err = e.settled(ctx, run, to, cmd)
 	return to, words, err
+}
+
+// misnamed is what is said to a line that begins with a module's name and has no command
+// behind that: how the module stands, and which word is none; "" for other lines.
+func (e *Engine[W, T]) misnamed(ctx context.Context, run *pipeline.Run, cmd command.Line) (string, error) {
+	if run == nil || cmd.Part != "" || command.Find(cmd.Name).Name != "" {
+		return "", nil
+	}
+	p := module.Find(run.Parts, cmd.Name)
+	if p == nil || p.Run == 0 {
+		return "", nil
+	}
+	part, err := e.store.Load(ctx, p.Run)
+	if err != nil {
+		return "", fmt.Errorf("load the run of the module %s: %w", p.ID, err)
+	}
+	words := part.Summary()
+	if args := strings.Fields(cmd.Args); len(args) > 0 {
+		var names []string
+		for _, c := range command.All {
+			names = append(names, c.Name)
+		}
+		none := fmt.Sprintf("Nothing was done: %q is no command.", text.Clip(args[0], 40))
+		if best := text.Nearest(args[0], names); best != "" {
+			none += fmt.Sprintf(" Did you mean `%s`?", command.Write(run.Slug, p.ID+" "+best))
+		}
+		words = none + " " + words
+	}
+	return words, nil
 }
 
 // forAllSteps reports whether a command lets all later steps of a run begin, which no

@@ -230,6 +230,7 @@ func TestAddressed(t *testing.T) {
 		{cmd: command.Line{Name: "continue", Args: "2"}, both: true, words: "2 modules ask, so it is not clear which one this answers: a, b. Name it:\n\n- a: why?\n- b: how? Choices: `/forge b choose ANSWER`."},
 		{cmd: command.Line{Name: "b", Error: "There is no command"}, words: "It waits for a human: how? Choices: `"},
 		{cmd: command.Line{Name: "continue", Part: "x"}, words: "There is no module"},
+		{cmd: command.Line{Name: "b", Args: "chose red", Error: "There is no command"}, words: `Nothing was done: "chose" is no command. Did you mean ` + "`/forge b choose`?"},
 		{cmd: command.Line{Name: "cancel", Part: "c"}, to: 9},
 	} {
 		run.Parts[1].Question = map[bool]string{true: "how?"}[tt.both]
@@ -238,6 +239,11 @@ func TestAddressed(t *testing.T) {
 			t.Errorf("%+v goes to %v, %q, %v", tt.cmd, to, words, err)
 		}
 	}
+	run.State = pipeline.StateStopped
+	if to, words, err := e.addressed(t.Context(), run, command.Line{Name: "resume", Part: "b"}); err != nil || to != nil || !strings.Contains(words, "stays stopped, too. `/forge resume`") {
+		t.Errorf("with the whole run stopped, b is let go on: %v, %q, %v", to, words, err)
+	}
+	run.State = pipeline.StateRunning
 	run.Parts[1].Question, run.Config.Mode = "", config.ModeManual
 	for args, want := range map[string]int64{"all": 9, "": a} { // all steps are the run's, whichever module asks
 		if to, words, err := e.addressed(t.Context(), run, command.Line{Name: "approve", Args: args}); err != nil || words != "" || to.ID != want {
