@@ -164,12 +164,15 @@ var manifest = lazyregexp.New(`^(?:go\.(?:mod|sum|work|work\.sum)|package\.json|
 // them all at once saves a process for each.
 func Manifests(files []string) []string {
 	return slices.DeleteFunc(slices.Clone(files), func(name string) bool {
-		return !manifest.MatchString(path.Base(name)) && !patchFile.MatchString(name) || foreign(name)
+		return !manifest.MatchString(path.Base(name)) && !patchFile.MatchString(name) && !cargoConfig.MatchString(name) || foreign(name)
 	})
 }
 
 // patchFile is a patch of a package, where package managers for Node keep it.
 var patchFile = lazyregexp.New(`(?:^|/)(?:\.yarn/)?patches/[^/]+\.patch$`)
+
+// cargoConfig is a file of cargo's settings.
+var cargoConfig = lazyregexp.New(`(?:^|/)\.cargo/config(?:\.toml)?$`)
 
 // foreign reports whether a path belongs to somebody else's code, or to a test's data.
 func foreign(name string) bool {
