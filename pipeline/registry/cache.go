@@ -167,7 +167,8 @@ type named struct {
 func (c *cache) remember(n named) (string, error) {
 	key := digestOf(n.URL, n.Registry)[:32]
 	name := filepath.Join(c.dir, "file", key)
-	if _, err := os.Stat(name); err == nil {
+	now := time.Now()
+	if err := os.Chtimes(name, now, now); err == nil { // used: pruneNames takes the old ones
 		return key, nil
 	}
 	text, err := json.Marshal(n)
@@ -217,6 +218,29 @@ func (c *cache) prune() error {
 			return fmt.Errorf("prune the registries' cache: %w", err)
 		}
 		total -= it.size
+	}
+	return nil
+}
+
+// keepNames is for how long it is known where something lies that nobody asks for.
+const keepNames = 60 * 24 * time.Hour
+
+// pruneNames removes the small files that say where something lies, of before a time; what
+// is asked for again makes them anew.
+func (c *cache) pruneNames(before time.Time) error {
+	for _, kind := range []string{"address", "file", "new"} {
+		err := filepath.WalkDir(filepath.Join(c.dir, kind), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() {
+				return err
+			}
+			if info, err := d.Info(); err != nil || !info.ModTime().Before(before) {
+				return nil // in use, or removed meanwhile
+			}
+			return os.Remove(path)
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("prune what is known of registries: %w", err)
+		}
 	}
 	return nil
 }

@@ -68,6 +68,9 @@ type Gateway struct {
 	log        *slog.Logger
 	flights    singleflight.Group
 	slots      chan struct{}
+
+	mu     sync.Mutex
+	tidied time.Time
 }
 
 // upstream is a registry, and how to talk to it.
@@ -104,7 +107,23 @@ func New(o Options) (*Gateway, error) {
 	if g.cache, err = openCache(o.Dir, g.limits.CacheBytes); err != nil {
 		return nil, err
 	}
-	return g, g.cache.prune()
+	return g, g.tidy()
+}
+
+// tidyEvery is how often a session's begin looks for what is not needed any more.
+const tidyEvery = 6 * time.Hour
+
+// tidy removes what is over the cache's limit, and what killed processes left.
+func (g *Gateway) tidy() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.now()
+	if !g.tidied.IsZero() && now.Sub(g.tidied) < tidyEvery {
+		return nil
+	}
+	g.tidied = now
+	sweepSessions(now)
+	return errors.Join(g.cache.prune(), g.cache.pruneNames(now.Add(-keepNames)))
 }
 
 func (l Limits) fill() Limits {

@@ -684,6 +684,47 @@ func TestCacheIsPruned(t *testing.T) {
 	}
 }
 
+// A server that runs for long keeps its cache within the limit, and forgets what nobody
+// asks for.
+func TestCacheIsPrunedMeanwhile(t *testing.T) {
+	u := newUpstreams(t, map[string]string{"/a.b/c/@v/v1.zip": strings.Repeat("1", 600), "/a.b/c/@v/v2.zip": strings.Repeat("2", 600),
+		"/left": `{"dist":{"tarball":"https://files.example/left.tgz"}}`})
+	o := u.options(t)
+	now := time.Now()
+	o.Limits.CacheBytes, o.Now = 1000, func() time.Time { return now }
+	g, s := open(t, o)
+	files := func(kind string) (n int) {
+		_ = filepath.WalkDir(filepath.Join(o.Dir, kind), func(_ string, d os.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() {
+				n++
+			}
+			return nil
+		})
+		return n
+	}
+	for _, path := range []string{"/a.b/c/@v/v1.zip", "/a.b/c/@v/v2.zip"} {
+		if status, _ := get(t, s, Go, path); status != http.StatusOK {
+			t.Fatalf("%s: %d", path, status)
+		}
+	}
+	get(t, s, NPM, "/left")
+	for _, step := range []struct {
+		after              time.Duration
+		contents           int
+		addresses, renamed bool
+	}{{time.Hour, 3, true, true}, {7 * time.Hour, 2, true, true}, {61 * 24 * time.Hour, 2, false, false}} {
+		now = time.Now().Add(step.after)
+		later, err := g.Open(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		later.Close()
+		if n := files("sha256"); n > step.contents || (files("address") > 0) != step.addresses || (files("file") > 0) != step.renamed {
+			t.Errorf("after %s: %d contents, %d addresses, %d names", step.after, n, files("address"), files("file"))
+		}
+	}
+}
+
 func TestBadRegistries(t *testing.T) {
 	for _, c := range []struct {
 		registry Registry
@@ -701,6 +742,39 @@ func TestBadRegistries(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%+v: %v, want %q in it", c.registry, err, c.want)
 		}
+	}
+}
+
+// What a killed process left is removed by the next; what somebody listens at is not.
+func TestSessionsOfKilledProcesses(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	_, alive := open(t, newUpstreams(t, everything).options(t))
+	dead, young := filepath.Join(os.TempDir(), sessionPrefix+"dead"), filepath.Join(os.TempDir(), sessionPrefix+"young")
+	for _, dir := range []string{dead, young} {
+		if err := os.Mkdir(dir, 0o711); err != nil {
+			t.Fatal(err)
+		}
+		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, NPM.SocketFile()), Net: "unix"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.SetUnlinkOnClose(false)
+		l.Close()
+	}
+	old := time.Now().Add(-2 * time.Hour)
+	for _, dir := range []string{dead, alive.Dir()} {
+		if err := os.Chtimes(dir, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sweepSessions(time.Now())
+	for dir, want := range map[string]bool{dead: false, young: true, alive.Dir(): true} {
+		if _, err := os.Stat(dir); (err == nil) != want {
+			t.Errorf("%s: %v, want it there: %v", dir, err, want)
+		}
+	}
+	if status, _ := get(t, alive, NPM, "/left"); status != http.StatusOK {
+		t.Errorf("the session that is alive: %d", status)
 	}
 }
 

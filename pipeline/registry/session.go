@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/net/netutil"
@@ -51,6 +52,37 @@ type Session struct {
 	sent   int64
 }
 
+// sessionPrefix begins the names of sessions' directories.
+const sessionPrefix = "forge-registry-"
+
+// sweepSessions removes the directories of sessions whose process was killed: nothing
+// listens at any of their sockets. Those of the last hour are perhaps still being made.
+func sweepSessions(now time.Time) {
+	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), sessionPrefix+"*")) // the pattern is well formed
+	for _, dir := range dirs {
+		info, err := os.Lstat(dir)
+		if err != nil || !info.IsDir() || now.Sub(info.ModTime()) < time.Hour {
+			continue
+		}
+		if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() {
+			continue
+		}
+		sockets, _ := filepath.Glob(filepath.Join(dir, "*.sock"))
+		if !slices.ContainsFunc(sockets, listensAt) {
+			_ = os.RemoveAll(dir) // the next start tries again
+		}
+	}
+}
+
+func listensAt(socket string) bool {
+	c, err := net.DialTimeout("unix", socket, time.Second)
+	if err != nil {
+		return !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, os.ErrNotExist)
+	}
+	c.Close()
+	return true
+}
+
 // SocketFile is the name of a kind's socket in a session's directory.
 func (k Kind) SocketFile() string { return string(k) + ".sock" }
 
@@ -58,7 +90,10 @@ func (k Kind) SocketFile() string { return string(k) + ".sock" }
 // registry. Every user of this machine who learns the directory's name may connect;
 // only its owner can list where it is.
 func (g *Gateway) Open(log *slog.Logger) (*Session, error) {
-	dir, err := os.MkdirTemp("", "forge-registry-")
+	if err := g.tidy(); err != nil {
+		g.log.Warn("tidy the registries' cache", "error", err)
+	}
+	dir, err := os.MkdirTemp("", sessionPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("open the way to registries: %w", err)
 	}

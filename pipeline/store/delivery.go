@@ -68,6 +68,9 @@ func (d *DB) KeepDeliveries(ctx context.Context, list []record.Delivery) error {
 	return nil
 }
 
+// replayed is how the outcome of a delivery begins whose payload came before.
+const replayed = "ignored: the same payload came before"
+
 // keepReplays keeps, for people to see, the deliveries whose payload came before under
 // another GUID.
 func (d *DB) keepReplays(ctx context.Context, tx *sql.Tx, list []record.Delivery) error {
@@ -86,7 +89,7 @@ func (d *DB) keepReplays(ctx context.Context, tx *sql.Tx, list []record.Delivery
 		}
 		d.log.WarnContext(ctx, "a delivery was replayed under another GUID: nothing follows from it", "delivery", v.GUID, "error", "its payload came before as "+first)
 		rows = append(rows, v.GUID, clean(v.Event), clean(v.Action), clean(v.Repo), micros(v.Received), []byte{},
-			record.DeliveryDone, 1, "ignored: the same payload came before, as delivery "+first, micros(v.Received), false, v.Lane, nil)
+			record.DeliveryDone, 1, replayed+", as delivery "+first, micros(v.Received), false, v.Lane, nil)
 	}
 	_, err := insertDeliveries.run(ctx, d, tx, rows)
 	return err

@@ -15,8 +15,10 @@ const (
 	// pruneStep finds the end of the next deliveries and when the first of them came.
 	pruneStep = `SELECT COALESCE(MAX(id), 0), COALESCE(MIN(received), 0) FROM (SELECT id, received FROM deliveries WHERE id > $1 ORDER BY id LIMIT $2) AS next`
 	pruneRows = `UPDATE deliveries SET payload = $4 WHERE id > $1 AND id <= $2 AND state = 'done' AND finished < $3 AND LENGTH(payload) > 0`
-	pruneRuns = `SELECT id FROM runs WHERE NOT (` + active + `) AND updated < $1 AND EXISTS (SELECT 1 FROM tape WHERE tape.run = runs.id) ORDER BY id LIMIT $2`
-	pruneTape = `DELETE FROM tape WHERE run = $1`
+	// What nothing followed from is not looked up again, and one that came twice would be passed over again.
+	pruneQuiet = `DELETE FROM deliveries WHERE id > $1 AND id <= $2 AND state = 'done' AND finished < $3 AND (quiet OR outcome LIKE '` + replayed + `%')`
+	pruneRuns  = `SELECT id FROM runs WHERE NOT (` + active + `) AND updated < $1 AND EXISTS (SELECT 1 FROM tape WHERE tape.run = runs.id) ORDER BY id LIMIT $2`
+	pruneTape  = `DELETE FROM tape WHERE run = $1`
 
 	pruneIncidents   = `SELECT id FROM incidents WHERE ended > 0 AND ended < $1 ORDER BY id LIMIT $2`
 	pruneIncident    = `DELETE FROM incidents WHERE id = $1`
@@ -29,7 +31,8 @@ const (
 
 // PruneDeliveries deletes the payloads of deliveries that were done before a time,
 // and reports of how many. The rest of them stays, so that a repeat is still known
-// and its outcome can be looked up; what waits or is dead stays whole.
+// and its outcome can be looked up, but of those that nothing followed from; what
+// waits or is dead stays whole.
 func (d *DB) PruneDeliveries(ctx context.Context, before time.Time) (int64, error) {
 	var all, last int64
 	for {
@@ -43,6 +46,9 @@ func (d *DB) PruneDeliveries(ctx context.Context, before time.Time) (int64, erro
 		n, err := d.change(ctx, nil, pruneRows, last, end, micros(before), []byte{})
 		if err != nil {
 			return all, fmt.Errorf("delete payloads of old deliveries: %w", err)
+		}
+		if _, err := d.change(ctx, nil, pruneQuiet, last, end, micros(before)); err != nil {
+			return all, fmt.Errorf("delete old deliveries that nothing followed from: %w", err)
 		}
 		all, last = all+n, end
 	}

@@ -2,6 +2,8 @@ package store
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,6 +47,32 @@ func TestPruneDeliveries(t *testing.T) {
 		waiting, err := d.WaitingDeliveries(ctx, now, 10)
 		must(t, err)
 		want(t, "deliveries that wait after a repeat", len(waiting), 1)
+	})
+}
+
+// Of what nothing followed from, and of replays, nothing stays: anybody can make as many as
+// they like.
+func TestPruneQuietDeliveries(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *DB) {
+		ctx := t.Context()
+		old := now.AddDate(0, 0, -40)
+		of := func(guid, outcome, digest string, at time.Time) record.Delivery {
+			return record.Delivery{GUID: guid, Event: "issues", Received: at, Payload: []byte("{}"), Outcome: outcome, Digest: []byte(digest)}
+		}
+		must(t, d.KeepDeliveries(ctx, []record.Delivery{of("quiet", "nothing to do", "a", old), of("heard", "", "b", old), of("replay", "", "b", old),
+			of("waits", "", "c", old), of("young", "nothing to do", "d", now)}))
+		_, err := d.FinishDelivery(ctx, nil, "heard", "a run was started", false, old)
+		must(t, err)
+		_, err = d.PruneDeliveries(ctx, now.AddDate(0, 0, -30))
+		must(t, err)
+		list, err := d.Deliveries(ctx, DeliveryFilter{})
+		must(t, err)
+		var left []string
+		for _, v := range list {
+			left = append(left, v.GUID)
+		}
+		slices.Sort(left)
+		want(t, "deliveries that stay", strings.Join(left, " "), "heard waits young")
 	})
 }
 
