@@ -11,6 +11,9 @@ import (
 // writer of SQLite has others to serve.
 const pruneAtOnce = 500
 
+// quietKept is for how long a delivery that nothing followed from is known without its payload.
+const quietKept = 90 * 24 * time.Hour
+
 const (
 	// pruneStep finds the end of the next deliveries and when the first of them came.
 	pruneStep = `SELECT COALESCE(MAX(id), 0), COALESCE(MIN(received), 0) FROM (SELECT id, received FROM deliveries WHERE id > $1 ORDER BY id LIMIT $2) AS next`
@@ -31,8 +34,8 @@ const (
 
 // PruneDeliveries deletes the payloads of deliveries that were done before a time,
 // and reports of how many. The rest of them stays, so that a repeat is still known
-// and its outcome can be looked up, but of those that nothing followed from; what
-// waits or is dead stays whole.
+// and its outcome can be looked up; of those that nothing followed from for three
+// months more. What waits or is dead stays whole.
 func (d *DB) PruneDeliveries(ctx context.Context, before time.Time) (int64, error) {
 	var all, last int64
 	for {
@@ -47,7 +50,7 @@ func (d *DB) PruneDeliveries(ctx context.Context, before time.Time) (int64, erro
 		if err != nil {
 			return all, fmt.Errorf("delete payloads of old deliveries: %w", err)
 		}
-		if _, err := d.change(ctx, nil, pruneQuiet, last, end, micros(before)); err != nil {
+		if _, err := d.change(ctx, nil, pruneQuiet, last, end, micros(before.Add(-quietKept))); err != nil {
 			return all, fmt.Errorf("delete old deliveries that nothing followed from: %w", err)
 		}
 		all, last = all+n, end

@@ -55,12 +55,12 @@ func TestPruneDeliveries(t *testing.T) {
 func TestPruneQuietDeliveries(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
-		old := now.AddDate(0, 0, -40)
+		old := now.AddDate(0, 0, -121)
 		of := func(guid, outcome, digest string, at time.Time) record.Delivery {
 			return record.Delivery{GUID: guid, Event: "issues", Received: at, Payload: []byte("{}"), Outcome: outcome, Digest: []byte(digest)}
 		}
 		must(t, d.KeepDeliveries(ctx, []record.Delivery{of("quiet", "nothing to do", "a", old), of("heard", "", "b", old), of("replay", "", "b", old),
-			of("waits", "", "c", old), of("young", "nothing to do", "d", now)}))
+			of("waits", "", "c", old), of("young", "nothing to do", "d", now.AddDate(0, 0, -119))}))
 		_, err := d.FinishDelivery(ctx, nil, "heard", "a run was started", false, old)
 		must(t, err)
 		_, err = d.PruneDeliveries(ctx, now.AddDate(0, 0, -30))
