@@ -282,7 +282,7 @@ func (r *Run) spawn(s *module.Split, id string) *Action {
 	cfg.Tests.Checks = false          // the repository's own judge the whole
 	cfg.Tests.KnownFailures = "allow" // what failed before is the whole's to ask about, as is what others have still to build
 	contract := r.contractFiles(s)
-	of := &module.Of{Run: r.ID, Module: *m, Tells: cfg.Upstream.Enabled, Wave: s.Wave(id), Base: r.Base, Branch: r.Repo.DefaultBranch, Contract: contract,
+	of := &module.Of{Run: r.ID, Module: *m, Untested: r.Untested, Tells: cfg.Upstream.Enabled, Wave: s.Wave(id), Base: r.Base, Branch: r.Repo.DefaultBranch, Contract: contract,
 		Promises: s.Of(id), Probes: r.Probes(), Others: s.Foreign(id), Owners: s.Owners(id)}
 	cfg.Paths.Protected = slices.Concat(cfg.Paths.Protected, contract, of.Others)
 	repo := r.Repo

@@ -129,7 +129,7 @@ func (p *phase) split(args json.RawMessage, plan *pipeline.Plan) []string {
 	if len(bad) > 0 {
 		return bad
 	}
-	if plan.Unsplit = cmp.Or(in.Pays(cfg.Parallel, cfg.MinGain), p.poor(&in)); plan.Unsplit == "" {
+	if plan.Unsplit = cmp.Or(in.Pays(cfg.Parallel, cfg.MinGain), p.poor(&in), p.untested(&in)); plan.Unsplit == "" {
 		plan.Split = &in
 	}
 	return nil
@@ -162,6 +162,15 @@ func (p *phase) poor(s *module.Split) string {
 			return fmt.Sprintf("of the budget (limits.cost_usd) %d modules would leave the module %s %s, and two answers of %s can cost %s",
 				len(s.Modules), m.ID, text.USD(cost), name, text.USD(need))
 		}
+	}
+	return ""
+}
+
+// untested says why modules would show nothing, or "": no test runs at the base, and the
+// contract between them brings none. Each would ask whether it may do without.
+func (p *phase) untested(s *module.Split) string {
+	if base := p.baseline(); base != nil && base.None != "" && len(s.Promises) == 0 {
+		return "no test runs here, and what the modules promise each other brings none, so that nothing would show that they fit"
 	}
 	return ""
 }

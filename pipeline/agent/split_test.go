@@ -32,6 +32,7 @@ func TestPoorSplit(t *testing.T) {
 		"no cap on tokens": {"tape:x", func(r *pipeline.Run) { r.Config.Limits.Tokens = 0 }, ""},
 		"dear":             {"maker/dear", func(*pipeline.Run) {}, "(limits.cost_usd) 4 modules would leave the module a $1.75, and two answers of maker/dear can cost $2.40"},
 		"dear, and raised": {"maker/dear", func(r *pipeline.Run) { r.Counters.Raised = 10e6 }, ""},
+		"no tests":         {"tape:x", func(r *pipeline.Run) { r.Baseline = &pipeline.TestReport{None: "no test files"} }, "no test runs here"},
 		"dear, spent":      {"maker/dear", func(r *pipeline.Run) { r.Counters.Raised, r.Usage.MicroUSD = 10e6, 15e6 }, "leave the module a $1.25"},
 	} {
 		a := newAgent(t, tt.model, nil, func(o *Options) { o.Prices = Prices{"maker/dear": {Input: 15, Output: 75}} })

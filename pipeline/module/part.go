@@ -18,6 +18,7 @@ type Of struct {
 	Promises []Promise         `json:"promises,omitempty"` // that it keeps or relies on
 	Probes   []string          `json:"probes,omitempty"`   // tests of all promises: one that fails is not this module's alone
 	Owners   map[string]string `json:"owners,omitempty"`   // of those globs that belong to other modules: which
+	Untested bool              `json:"untested,omitempty"` // a person wants it built although no test runs at the base
 	Tells    bool              `json:"tells,omitempty"`    // its agents tell the run that planned it what cannot be
 	Others   []string          `json:"others,omitempty"`   // globs of what belongs to other modules, and of what the integration alone changes
 }
