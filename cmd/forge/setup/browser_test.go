@@ -73,7 +73,7 @@ func TestBrowserFromNothing(t *testing.T) {
 	b.Open(st.origin() + "/")
 	b.Until("all is set up", `document.querySelector("#end") !== null`)
 	b.Check("end")
-	if err := <-st.ended; err != nil {
+	if err := st.end(); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("set up after %s", time.Since(begun).Round(time.Millisecond))

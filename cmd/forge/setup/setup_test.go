@@ -138,8 +138,20 @@ func (w *world) start(o Options) *started {
 func (st *started) stop() {
 	st.w.t.Helper()
 	st.cancel()
-	if err := <-st.ended; !errors.Is(err, context.Canceled) {
+	if err := st.end(); !errors.Is(err, context.Canceled) {
 		st.w.t.Fatalf("interrupted, it ends with %v", err)
+	}
+}
+
+// end waits for the set-up to end by itself.
+func (st *started) end() error {
+	st.w.t.Helper()
+	select {
+	case err := <-st.ended:
+		return err
+	case <-time.After(30 * time.Second):
+		st.w.t.Fatal("the set-up does not end")
+		return nil
 	}
 }
 
@@ -301,10 +313,10 @@ func TestInterruptedAtEveryStep(t *testing.T) {
 			at(4)
 			w.install()
 			if i == 5 {
-				<-st.ended
+				_ = st.end()
 				st = w.start(w.options())
 			}
-			if err := <-st.ended; err != nil {
+			if err := st.end(); err != nil {
 				t.Fatal(err)
 			}
 			w.check()
@@ -333,7 +345,7 @@ func TestInterruptedWhileFilesAreWritten(t *testing.T) {
 	}
 	st = w.start(w.options())
 	w.install()
-	if err := <-st.ended; err != nil {
+	if err := st.end(); err != nil {
 		t.Fatal(err)
 	}
 	w.check()
@@ -391,7 +403,7 @@ func TestStatesAreRefused(t *testing.T) {
 		t.Errorf("a replayed answer is answered %d", code)
 	}
 	w.install()
-	if err := <-st.ended; err != nil {
+	if err := st.end(); err != nil {
 		t.Fatal(err)
 	}
 	w.check()
@@ -583,7 +595,7 @@ func TestPing(t *testing.T) {
 	_, page := st.get(st.page)
 	st.get(w.register(page))
 	w.install()
-	if err := <-st.ended; err != nil {
+	if err := st.end(); err != nil {
 		t.Fatal(err)
 	}
 	arrived := slices.ContainsFunc(w.gh.Deliveries(), func(d githubtest.Delivery) bool { return d.StatusCode == http.StatusAccepted })
@@ -608,7 +620,7 @@ func TestComposeSeesTheFolder(t *testing.T) {
 	_, page := st.get(st.page)
 	st.get(w.register(page))
 	w.install()
-	if err := <-st.ended; err != nil {
+	if err := st.end(); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(w.dir, "compose.yml"))
