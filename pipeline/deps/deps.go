@@ -126,7 +126,8 @@ func (r *Recipe) Sources() []string {
 
 // finder reads one commit.
 type finder struct {
-	files []string
+	every []string // all files of the commit
+	files []string // without those of others
 	has   map[string]bool
 	read  func(path string) ([]byte, error)
 	host  Host
@@ -134,7 +135,7 @@ type finder struct {
 
 // Find reads a commit's manifests. files are all of its paths, read returns one.
 func Find(files []string, read func(path string) ([]byte, error), host Host) (*Recipe, error) {
-	f := &finder{read: read, host: host, has: map[string]bool{}}
+	f := &finder{every: files, read: read, host: host, has: map[string]bool{}}
 	for _, name := range files {
 		if !foreign(name) {
 			f.files = append(f.files, name)

@@ -91,6 +91,7 @@ func (f *finder) nodeProject(dir, lock string, pkg *nodePackage) (*Project, erro
 			p.Inputs = append(p.Inputs, path.Join(sub, "package.json"))
 		}
 	}
+	p.Inputs = append(p.Inputs, f.archives(dir, pkg)...)
 	var settings []byte
 	for _, name := range p.Inputs {
 		text, err := f.read(name)
@@ -181,6 +182,22 @@ func (f *finder) staged(name string, text []byte) []byte {
 		return text
 	}
 	return archive.ReplaceAll(text, []byte(f.host.Registry["npm"]+"/$1"))
+}
+
+// archives are packages that a project has as files.
+func (f *finder) archives(dir string, pkg *nodePackage) (out []string) {
+	for _, table := range []map[string]string{pkg.Dependencies, pkg.Dev, pkg.Optional} {
+		for _, said := range table {
+			rel, ok := strings.CutPrefix(said, "file:")
+			rel = path.Clean(rel)
+			name := path.Join(dir, rel)
+			if ok && (path.Ext(rel) == ".tgz" || path.Ext(rel) == ".gz") && !strings.HasPrefix(rel, "..") && slices.Contains(f.every, name) {
+				out = append(out, name)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // hooks are the scripts that package managers run when they install. Those of packages

@@ -217,7 +217,10 @@ func (f *finder) requirements(p *Project, lists map[string]list, name string, co
 			}
 			continue
 		}
-		if !pipFlags.MatchString(line) && !itself.MatchString(line) {
+		if line, err = f.packaged(p, name, line); err != nil {
+			return err
+		}
+		if !pipFlags.MatchString(line) && (archived.MatchString(line) || !itself.MatchString(line)) {
 			kept.WriteString(line)
 		}
 	}
@@ -226,7 +229,7 @@ func (f *finder) requirements(p *Project, lists map[string]list, name string, co
 }
 
 // elsewhere is a requirement that no registry has: of a repository, an address or a file.
-var elsewhere = lazyregexp.New(`^\s*(?:(?:-e|--editable)[\s=]+\S|(?:git|hg|svn|bzr)\+|(?:https?|file)://|[\w.-]+(?:\[[^\]]*\])?\s*@|[\w./-]+\.(?:whl|zip|tar\.gz)\b)`)
+var elsewhere = lazyregexp.New(`^\s*(?:(?:-e|--editable)[\s=]+\S|(?:git|hg|svn|bzr)\+|(?:https?|file)://|[\w.-]+(?:\[[^\]]*\])?\s*@|[\w.-][\w./-]*\.(?:whl|zip|tar\.gz)\b)`)
 
 // fromRegistries leaves out what no registry has, and keeps what that was.
 func (p *Project) fromRegistries(text string) string {
@@ -240,6 +243,32 @@ func (p *Project) fromRegistries(text string) string {
 		kept.WriteString(line)
 	}
 	return kept.String()
+}
+
+// archived is a requirement that is a file of the repository.
+var archived = lazyregexp.New(`^\s*(?:\./)?([\w./-]+\.(?:whl|zip|tar\.gz))(?:\s.*)?$`)
+
+// packaged has a line name a copy of the package that it names by its file, if there is
+// such a file. pip looks from where it is run, which is the top as a rule.
+func (f *finder) packaged(p *Project, list, line string) (string, error) {
+	m := archived.FindStringSubmatch(strings.TrimRight(line, "\n"))
+	if m == nil {
+		return line, nil
+	}
+	for _, dir := range []string{p.Dir, path.Dir(list), "."} {
+		name := path.Join(dir, m[1])
+		if strings.HasPrefix(name, "..") || !slices.Contains(f.every, name) {
+			continue
+		}
+		content, err := f.read(name)
+		if err != nil {
+			return "", err
+		}
+		to := path.Join(slot("python", p.Dir), "files", path.Base(name))
+		p.Inputs, p.stage[to] = append(p.Inputs, name), content
+		return strings.Replace(line, strings.TrimSpace(strings.SplitN(strings.TrimSpace(line), " ", 2)[0]), path.Join(root, to), 1), nil
+	}
+	return line, nil
 }
 
 // requirements of a pyproject.toml: what it runs with, and what its tests need.

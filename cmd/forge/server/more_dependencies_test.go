@@ -222,3 +222,31 @@ wheels = [{ url = "https://elsewhere.example/winonly.whl", hash = "sha256:%[1]s"
 		t.Errorf("asked for %q", asked)
 	}
 }
+
+// Packages that a repository has as files are installed from there, and no registry is asked.
+func TestPackagesAsFiles(t *testing.T) {
+	t.Parallel()
+	needTools(t)
+	p := newPackages(t)
+	p.pythonPackage(t)
+	p.nodePackage(t)
+	ts := newTestServer(t, p.options(map[string]string{
+		"py/requirements.txt":                   "./wheels/left-1.0.0-py3-none-any.whl\n",
+		"py/wheels/left-1.0.0-py3-none-any.whl": p.files["/files/left-1.0.0-py3-none-any.whl"],
+		"web/package.json":                      `{"name":"web","dependencies":{"left":"file:libs/left-1.0.0.tgz"}}`,
+		"web/libs/left-1.0.0.tgz":               p.files["/left/-/left-1.0.0.tgz"],
+		".github/forge.yml":                     "tests:\n  commands: [sh test.sh]\n",
+		"test.sh": `echo TAP version 13; echo 1..2
+if (cd web && node -e 'require("left")()'); then echo ok 1 - node; else echo not ok 1 - node; fi
+if (cd py && python3 -c 'import left; left.greeting()'); then echo ok 2 - python; else echo not ok 2 - python; fi
+`,
+	}))
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateVerified)
+	if tests := run.Current().Tests; tests.Passed != 2 || !slices.Equal(tests.Setup, []string{"installed dependencies (npm in web, pip in py)"}) {
+		t.Errorf("%d tests passed, setup: %q", tests.Passed, tests.Setup)
+	}
+	if asked := p.requests(); len(asked) > 0 {
+		t.Errorf("asked for %q", asked)
+	}
+}
