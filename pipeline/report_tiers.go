@@ -197,9 +197,15 @@ func (t *TestReport) saw(name string) string {
 // failsAs reports whether what is said to show a criterion names a test that fails, and was
 // accepted with a module.
 func (t *TestReport) failsAs(evidence string) bool {
-	return slices.ContainsFunc(strings.Fields(evidence), func(word string) bool {
-		word = strings.Trim(word, "`.,;()")
-		return word != "" && slices.ContainsFunc(t.Accepted, func(test string) bool { return testname.Same(test, word) })
+	words := strings.Fields(evidence)
+	return slices.ContainsFunc(t.Accepted, func(test string) bool {
+		if base := testname.Parse(test).Base; strings.ContainsRune(base, ' ') { // one of its words is in many sentences
+			return strings.Contains(evidence, base)
+		}
+		return slices.ContainsFunc(words, func(word string) bool {
+			word = strings.Trim(word, "`.,;()")
+			return word != "" && testname.Same(test, word)
+		})
 	})
 }
 

@@ -351,8 +351,8 @@ func TestKeepSeverity(t *testing.T) {
 
 // Covers V8: a test that fails proves nothing, also where a person accepted its module.
 func TestFailsAs(t *testing.T) {
-	tests := &TestReport{Accepted: []string{"tests/test_cc.py::test_cc"}}
-	for evidence, want := range map[string]bool{"src/cc.py:1 test_cc": true, "see `test_cc`.": true, "src/aa.py:1 test_aa": false, "": false} {
+	tests := &TestReport{Accepted: []string{"tests/test_cc.py::test_cc", "kbad works"}}
+	for evidence, want := range map[string]bool{"lib/kok.js:1 works": false, "the test `kbad works` shows it": true, "src/cc.py:1 test_cc": true, "see `test_cc`.": true, "src/aa.py:1 test_aa": false, "": false} {
 		if tests.failsAs(evidence) != want {
 			t.Errorf("%q names a test that fails: %v", evidence, !want)
 		}

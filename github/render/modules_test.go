@@ -94,3 +94,17 @@ func TestLaterSaysAll(t *testing.T) {
 		}
 	}
 }
+
+// Whoever opens again what was closed is told what begins the work anew.
+func TestCancelledSaysHowToBeginAnew(t *testing.T) {
+	p := pipelinetest.New(config.Default(), pipeline.Task{Issue: 1, Title: "Sum is wrong"})
+	if err := p.Play("plan ok\npull\nnotice pull_closed"); err != nil {
+		t.Fatal(err)
+	}
+	v := testView(&p.Run)
+	for what, body := range map[string]string{"pull request": v.PullBody(), "status": v.Status()} {
+		if !strings.Contains(body, "To begin anew, put the label `forge` on #1 again, or write `/forge run` there") {
+			t.Errorf("the %s does not say it:\n%s", what, body)
+		}
+	}
+}

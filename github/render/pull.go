@@ -35,6 +35,14 @@ func (v Renderer) PullBody() string {
 		fmt.Sprintf("<sub>Made by Forge, run %d. Findings are review comments; a comment that begins with `/%s help` lists what you can ask for.</sub>", r.ID, v.Slug))
 }
 
+// anew says how work that was cancelled is begun again: opening what was closed does not.
+func (v Renderer) anew() string {
+	if v.Run.Task.Issue == 0 || v.Run.State != pipeline.StateCancelled {
+		return ""
+	}
+	return fmt.Sprintf(". To begin anew, put the label %s on #%d again, or write `/%s run` there; opening what was closed begins nothing", code(v.Label), v.Run.Task.Issue, v.Slug)
+}
+
 // debtLink names the issue that keeps what was accepted.
 func (v Renderer) debtLink() string {
 	a := v.Run.Published.Artefacts["debt"]
@@ -85,7 +93,7 @@ func (v Renderer) verdict() string {
 	case pipeline.StateAccepted:
 		return quoted("WARNING", "**Accepted with known issues** by a human, not verified: see below.")
 	case pipeline.StateCancelled:
-		return quoted("NOTE", "**Cancelled**: "+v.line(r.Ended, 400))
+		return quoted("NOTE", "**Cancelled**: "+v.line(r.Ended, 400)+v.anew())
 	case pipeline.StateFailed, pipeline.StateSkipped:
 		return quoted("CAUTION", "**Not finished**: "+v.line(r.Ended, 400))
 	}

@@ -100,7 +100,7 @@ func (v Renderer) notice() string {
 		if r.Ended == "" {
 			return ""
 		}
-		return quoted(kind, strings.TrimSpace(v.line(r.Ended, 800)+"\n\n"+v.behind()))
+		return quoted(kind, strings.TrimSpace(v.line(r.Ended, 800)+v.anew()+"\n\n"+v.behind()))
 	}
 	if r.State == pipeline.StateStopped {
 		return quoted("NOTE", fmt.Sprintf("%sNothing is lost: `/%s resume` goes on from here. Without it the run is cancelled on %s.",
