@@ -59,6 +59,7 @@ type labTest struct {
 	dir      string
 	issue    int
 	env      []string
+	before   []string // of the command that begins a server
 	procs    []*process
 }
 
@@ -216,7 +217,8 @@ func (l *labTest) serve(extra ...string) *process {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	p := &process{cmd: exec.Command(exe, "serve")}
+	call := append(slices.Clone(l.before), exe, "serve")
+	p := &process{cmd: exec.Command(call[0], call[1:]...)}
 	p.cmd.Env = append(slices.Clone(l.env), extra...)
 	p.cmd.Dir = l.dir
 	pipe, err := p.cmd.StderrPipe()
