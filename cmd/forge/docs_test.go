@@ -104,3 +104,34 @@ func TestDocuments(t *testing.T) {
 		}
 	}
 }
+
+// What the table of promises names is run by CI, or marked as what is not.
+func TestPromisesOfSoak(t *testing.T) {
+	soak, others := map[string]bool{}, map[string]bool{}
+	for _, s := range sources(t) {
+		for _, d := range s.file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && s.test {
+				of := others
+				if strings.HasSuffix(s.path, "soak_test.go") {
+					of = soak
+				}
+				of[f.Name.Name] = true
+			}
+		}
+	}
+	marked := 0
+	for _, m := range regexp.MustCompile("`(Test[A-Za-z0-9]+)`(†?)").FindAllStringSubmatch(read(t, filepath.Join(top, ".github", "docs", "security.md")), -1) {
+		if m[2] != "" {
+			marked++
+		}
+		if soak[m[1]] && !others[m[1]] && m[2] == "" {
+			t.Errorf("%s is run with -tags soak alone, and not marked †", m[1])
+		}
+		if !soak[m[1]] && m[2] != "" {
+			t.Errorf("%s is marked †, and is no soak test", m[1])
+		}
+	}
+	if marked < 5 {
+		t.Errorf("%d are marked", marked)
+	}
+}
