@@ -33,6 +33,10 @@ type pyproject struct {
 	}
 	Groups map[string][]any `toml:"dependency-groups"`
 	Tool   struct {
+		UV struct {
+			Sources   map[string]any
+			Workspace struct{ Members, Exclude []string }
+		}
 		Setuptools struct {
 			Dynamic struct {
 				Dependencies any
@@ -66,7 +70,14 @@ func (f *finder) python() ([]*Project, error) {
 		}
 	}
 	var out []*Project
-	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
+	for _, dir := range slices.Sorted(maps.Keys(dirs)) { // what is above comes first
+		member, err := f.uvMember(dir)
+		if err != nil {
+			return nil, err
+		}
+		if member {
+			continue
+		}
 		p, err := f.pythonProject(dir)
 		if err != nil {
 			return nil, err
@@ -76,6 +87,56 @@ func (f *finder) python() ([]*Project, error) {
 		}
 	}
 	return out, nil
+}
+
+// uvMember reports whether a directory belongs to a workspace of uv, whose lock file pins
+// what all members need.
+func (f *finder) uvMember(dir string) (bool, error) {
+	if f.has[path.Join(dir, "uv.lock")] || !f.has[path.Join(dir, "pyproject.toml")] {
+		return false, nil
+	}
+	for _, top := range f.dirs("uv.lock") {
+		rel, ok := within(dir, top)
+		name := path.Join(top, "pyproject.toml")
+		if !ok || !f.has[name] {
+			continue
+		}
+		text, err := f.read(name)
+		if err != nil {
+			return false, err
+		}
+		project, err := readTOML[pyproject](text)
+		space := project.Tool.UV.Workspace
+		if err == nil && matchAny(space.Members, rel) && !matchAny(space.Exclude, rel) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// stageMembers lets the members of a workspace find their own names and versions.
+func (f *finder) stageMembers(p *Project, site string) error {
+	if !slices.Contains(p.Inputs, path.Join(p.Dir, "uv.lock")) {
+		return nil
+	}
+	for _, dir := range f.dirs("pyproject.toml") {
+		if member, err := f.uvMember(dir); err != nil || !member || !below(dir, p.Dir) {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		name := path.Join(dir, "pyproject.toml")
+		text, err := f.read(name)
+		if err != nil {
+			return err
+		}
+		p.Inputs = append(p.Inputs, name)
+		if project, err := readTOML[pyproject](text); err == nil {
+			project.stageMetadata(p, site)
+		}
+	}
+	return nil
 }
 
 // pythonProject says what one directory asks for: what a lock file pins, else what
@@ -136,6 +197,9 @@ func (f *finder) pythonProject(dir string) (*Project, error) {
 	}
 	site := path.Join(root, tree, "site")
 	project.stageMetadata(p, path.Join(tree, "site"))
+	if err := f.stageMembers(p, path.Join(tree, "site")); err != nil {
+		return nil, err
+	}
 	if p.Lacks = f.lacks("python3", "pypi", "install Python"); p.Lacks == "" {
 		p.Lacks = f.lacks("pip", "pypi", "apt-get install python3-pip")
 	}
@@ -298,11 +362,35 @@ func (p *pyproject) requirements() []string {
 			}
 		}
 	}
+	for i, line := range out {
+		out[i] = p.sourced(line)
+	}
+	out = slices.DeleteFunc(out, func(line string) bool { return line == "" })
 	// An extra of the project itself, as "acme[test]", is no package to be fetched.
 	return slices.DeleteFunc(out, func(line string) bool {
 		own, _, extra := strings.Cut(line, "[")
 		return extra && normal(own) == normal(p.Project.Name)
 	})
+}
+
+// sourced is a requirement with where uv's settings take it from; empty for a directory
+// of the repository.
+func (p *pyproject) sourced(line string) string {
+	for name, said := range p.Tool.UV.Sources {
+		if normal(name) != normal(nameOf(line)) {
+			continue
+		}
+		table, _ := said.(map[string]any)
+		switch {
+		case table["workspace"] == true, table["path"] != nil:
+			return ""
+		case table["git"] != nil:
+			return fmt.Sprintf("%s @ git+%v", name, table["git"])
+		case table["url"] != nil:
+			return fmt.Sprintf("%s @ %v", name, table["url"])
+		}
+	}
+	return line
 }
 
 // dynamic are the files that setuptools takes requirements from.
@@ -354,8 +442,13 @@ func poetryLine(name string, spec any) string {
 	case string:
 		version = spec
 	case map[string]any:
-		if spec["path"] != nil || spec["git"] != nil || spec["url"] != nil || spec["optional"] == true {
+		switch {
+		case spec["path"] != nil, spec["optional"] == true:
 			return ""
+		case spec["git"] != nil:
+			return fmt.Sprintf("%s @ git+%v", name, spec["git"])
+		case spec["url"] != nil:
+			return fmt.Sprintf("%s @ %v", name, spec["url"])
 		}
 		version, _ = spec["version"].(string)
 		if list, ok := spec["extras"].([]any); ok {
