@@ -80,7 +80,7 @@ func tried(t *testing.T, db *store.DB) {
 				Base: "b", Branch: fmt.Sprint("forge/", i)},
 			now, fmt.Sprintf("%032x", i+1), nil)
 		must(err)
-		r := pipeline.Recall{Phase: pipeline.PhaseReview, Iteration: 1, Role: "reviewer", Given: ids}
+		r := pipeline.Recall{Phase: pipeline.PhaseImplement, Iteration: 1, Role: "implementer", Given: ids}
 		o := record.Outcome{Run: run.ID, Bounces: 1, At: now, Holdout: &record.Holdout{Share: 0.1, Out: i%3 == 0}}
 		if i%2 == 0 {
 			r.Given, r.Withheld, o.FirstPass, o.Bounces = ids[1:], ids[:1], true, 0

@@ -42,12 +42,12 @@ type Interval struct {
 // withheld.
 type Effect struct {
 	Learning  int64    `json:"learning"`
-	Given     int      `json:"given"`    // runs
-	Withheld  int      `json:"withheld"` // runs
-	FirstPass Interval `json:"first_pass"`
-	Bounces   Interval `json:"bounces"`   // of a run
-	Dismissed Interval `json:"dismissed"` // share of the findings that people saw
-	Surely    Interval `json:"-"`         // of FirstPass, by [Anytime]: what is decided on again and again
+	Given     int      `json:"given"`      // runs
+	Withheld  int      `json:"withheld"`   // runs
+	FirstPass Interval `json:"first_pass"` // the first review went well: [record.Outcome.Well]
+	Bounces   Interval `json:"bounces"`    // of a run
+	Dismissed Interval `json:"dismissed"`  // share of the findings that people saw
+	Surely    Interval `json:"-"`          // of FirstPass, by [Anytime]: what is decided on again and again
 }
 
 // Estimate compares, for each learning, the runs that were given it with those
@@ -66,7 +66,7 @@ func Estimate(outcomes []record.Outcome) []Effect {
 				}
 				s := &sides[id][k]
 				pass := 0.0
-				if o.FirstPass {
+				if o.Well(id) {
 					pass = 1
 				}
 				s.pass, s.bounces = append(s.pass, pass), append(s.bounces, float64(o.Bounces))

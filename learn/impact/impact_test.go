@@ -97,6 +97,28 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
+// A learning that makes the reviewer find more lowers the share of first reviews that are
+// approved. It is judged by what was confirmed; what makes others work better is not.
+func TestReviewersLearning(t *testing.T) {
+	const reviewers, both, implementers = 1, 2, 3
+	var list []record.Outcome
+	for i := range 40 {
+		o := record.Outcome{Reviewers: map[int64]bool{reviewers: true, both: false}}
+		if i%2 == 0 { // with them, faults are found that pass else
+			o.Given, o.Caught = []int64{reviewers, both, implementers}, true
+		} else {
+			o.Withheld, o.FirstPass = []int64{reviewers, both, implementers}, true
+		}
+		list = append(list, o)
+	}
+	got := Estimate(list)
+	for i, want := range []float64{1, 0, -1} {
+		if got[i].FirstPass.Value != want {
+			t.Errorf("learning %d: %+v, want a difference of %v", got[i].Learning, got[i].FirstPass, want)
+		}
+	}
+}
+
 // The interval holds the truth about as often as it says, for a learning that
 // helps and for one that does nothing.
 func TestIntervalsCover(t *testing.T) {

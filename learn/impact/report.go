@@ -30,7 +30,7 @@ func (o Options) Since() time.Time {
 // Differences are what having a learning changed, against not having it; nil where
 // too little is known. All of it is finite.
 type Differences struct {
-	FirstPass *Interval `json:"first_pass"` // of the share of runs whose first review was approved
+	FirstPass *Interval `json:"first_pass"` // of the share of runs whose first review was approved; of one learning: went well, as [record.Outcome.Well] has it
 	Bounces   *Interval `json:"bounces"`    // of a run
 	Dismissed *Interval `json:"dismissed"`  // of the share of a run's findings that people dismissed
 }

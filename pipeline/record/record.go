@@ -42,6 +42,7 @@ type Delivery struct {
 type Outcome struct {
 	Run       int64     `json:"run"`
 	FirstPass bool      `json:"first_pass"` // its first review was approved
+	Caught    bool      `json:"caught"`     // of what its first review raised, more was confirmed than not
 	Bounces   int       `json:"bounces"`
 	Findings  int       `json:"findings"`  // that people saw
 	Dismissed int       `json:"dismissed"` // of them, by people
@@ -50,6 +51,23 @@ type Outcome struct {
 	Given     []int64   `json:"given,omitempty"`    // learnings
 	Withheld  []int64   `json:"withheld,omitempty"` // in every phase that would have had it
 	Holdout   *Holdout  `json:"holdout,omitempty"`  // of the memory as a whole; nil: nothing was drawn
+
+	// Reviewers are the learnings that a reviewer was given, or would have been; true: and
+	// nobody else.
+	Reviewers map[int64]bool `json:"reviewers,omitempty"`
+}
+
+// Well reports whether the run's first review went well as far as a learning may have to do
+// with it. A reviewer that knows more finds more, and approves less: what reviewers have is
+// judged by what was confirmed of their findings, and what others have, too, by both.
+func (o *Outcome) Well(learning int64) bool {
+	switch alone, reviews := o.Reviewers[learning]; {
+	case alone:
+		return o.Caught
+	case reviews:
+		return o.Caught || o.FirstPass
+	}
+	return o.FirstPass
 }
 
 // MetricRow is a sum of observations: of one metric, label and bucket, on one day.

@@ -440,7 +440,7 @@ func TestRecalls(t *testing.T) {
 		if uses, err = d.Uses(ctx, ids[0], 0); err != nil || len(uses) != 1 || !uses[0].Used {
 			t.Errorf("uses of a: %+v, %v", uses, err)
 		}
-		o := record.Outcome{Run: run.ID, FirstPass: true, Bounces: 1, Findings: 4, Dismissed: 2, MicroUSD: 77, At: hours(9),
+		o := record.Outcome{Run: run.ID, FirstPass: true, Caught: true, Bounces: 1, Findings: 4, Dismissed: 2, MicroUSD: 77, At: hours(9),
 			Holdout: &record.Holdout{Share: 0.25, Out: true}}
 		must(t, d.PutOutcome(ctx, nil, record.Outcome{Run: run.ID, At: hours(8)}))
 		must(t, d.PutOutcome(ctx, nil, o))
@@ -454,6 +454,9 @@ func TestRecalls(t *testing.T) {
 			}
 		}
 		o.Given, o.Holdout = ids, nil
+		planned := pipeline.Recall{Phase: pipeline.PhasePlan, Role: "planner", Given: ids[1:2]}
+		inTx(t, d, func(ctx context.Context, tx *sql.Tx) error { return d.RecordRecall(ctx, tx, run.ID, planned, hours(9)) })
+		o.Reviewers = map[int64]bool{ids[0]: true, ids[1]: false, ids[2]: true}
 		list, err := d.Outcomes(ctx, "acme/site", now)
 		must(t, err)
 		if diff := cmp.Diff([]record.Outcome{o}, list); diff != "" {

@@ -116,12 +116,12 @@ func (d *DB) PutOutcome(ctx context.Context, tx *sql.Tx, o record.Outcome) error
 	if o.Holdout != nil {
 		h = *o.Holdout
 	}
-	_, err := d.change(ctx, tx, `INSERT INTO outcomes (run, first_pass, bounces, findings, dismissed, micro_usd, at, holdout, held_out)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-		ON CONFLICT (run) DO UPDATE SET first_pass = excluded.first_pass, bounces = excluded.bounces, findings = excluded.findings,
+	_, err := d.change(ctx, tx, `INSERT INTO outcomes (run, first_pass, caught, bounces, findings, dismissed, micro_usd, at, holdout, held_out)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+		ON CONFLICT (run) DO UPDATE SET first_pass = excluded.first_pass, caught = excluded.caught, bounces = excluded.bounces, findings = excluded.findings,
 		dismissed = excluded.dismissed, micro_usd = excluded.micro_usd, at = excluded.at,
 		holdout = excluded.holdout, held_out = excluded.held_out`,
-		o.Run, o.FirstPass, o.Bounces, o.Findings, o.Dismissed, o.MicroUSD, micros(o.At), h.Share, h.Out)
+		o.Run, o.FirstPass, o.Caught, o.Bounces, o.Findings, o.Dismissed, o.MicroUSD, micros(o.At), h.Share, h.Out)
 	if err != nil {
 		return fmt.Errorf("keep outcome of run %d: %w", o.Run, err)
 	}
@@ -152,26 +152,27 @@ func (d *DB) Drawn(ctx context.Context, repo string) ([]record.Outcome, error) {
 // were withheld. A learning that one phase was given and another not counts as given.
 func (d *DB) Outcomes(ctx context.Context, repo string, since time.Time) ([]record.Outcome, error) {
 	const doing = "list outcomes"
-	rows, err := d.reader.QueryContext(ctx, `SELECT o.run, o.first_pass, o.bounces, o.findings, o.dismissed, o.micro_usd, o.at
+	rows, err := d.reader.QueryContext(ctx, `SELECT o.run, o.first_pass, o.caught, o.bounces, o.findings, o.dismissed, o.micro_usd, o.at
 		FROM outcomes o JOIN runs r ON r.id = o.run WHERE (CAST($1 AS TEXT) = '' OR r.repo = $1) AND o.at >= $2 ORDER BY o.run`, repo, micros(since))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
 	list, err := collect(rows, doing, func(o *record.Outcome) error {
 		var at int64
-		err := rows.Scan(&o.Run, &o.FirstPass, &o.Bounces, &o.Findings, &o.Dismissed, &o.MicroUSD, &at)
+		err := rows.Scan(&o.Run, &o.FirstPass, &o.Caught, &o.Bounces, &o.Findings, &o.Dismissed, &o.MicroUSD, &at)
 		o.At = fromMicros(at)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	of := make(map[int64]*record.Outcome, len(list))
+	of := make(map[int64]int, len(list))
 	for i := range list {
-		of[list[i].Run] = &list[i]
+		of[list[i].Run] = i
 	}
+	reviewed, others := make([][]int64, len(list)), make([][]int64, len(list)) // learnings, by outcome
 	// By run, as recalls are kept: to put them in order here costs less than there.
-	rows, err = d.reader.QueryContext(ctx, `SELECT c.run, c.learning, c.withheld FROM outcomes o CROSS JOIN recalls c
+	rows, err = d.reader.QueryContext(ctx, `SELECT c.run, c.learning, c.withheld, c.phase FROM outcomes o CROSS JOIN recalls c
 		WHERE c.run = o.run AND o.at >= $2 AND (CAST($1 AS TEXT) = '' OR o.run IN (SELECT id FROM runs WHERE repo = $1))`, repo, micros(since))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
@@ -179,18 +180,34 @@ func (d *DB) Outcomes(ctx context.Context, repo string, since time.Time) ([]reco
 	_, err = collect(rows, doing, func(*struct{}) error {
 		var run, learning int64
 		var withheld bool
-		if err := rows.Scan(&run, &learning, &withheld); err != nil {
+		var phase pipeline.Phase
+		if err := rows.Scan(&run, &learning, &withheld, &phase); err != nil {
 			return err
 		}
-		switch o := of[run]; {
-		case o == nil: // unreachable but for a run that ended between the two queries
-		case withheld:
-			o.Withheld = append(o.Withheld, learning)
-		default:
-			o.Given = append(o.Given, learning)
+		i, ok := of[run]
+		if !ok { // unreachable but for a run that ended between the two queries
+			return nil
+		}
+		if phase == pipeline.PhaseReview {
+			reviewed[i] = append(reviewed[i], learning)
+		} else {
+			others[i] = append(others[i], learning)
+		}
+		if withheld {
+			list[i].Withheld = append(list[i].Withheld, learning)
+		} else {
+			list[i].Given = append(list[i].Given, learning)
 		}
 		return nil
 	})
+	for i, ids := range reviewed {
+		if len(ids) > 0 {
+			list[i].Reviewers = make(map[int64]bool, len(ids))
+		}
+		for _, id := range ids {
+			list[i].Reviewers[id] = !slices.Contains(others[i], id)
+		}
+	}
 	for i := range list {
 		o := &list[i]
 		slices.Sort(o.Given)

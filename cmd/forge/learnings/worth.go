@@ -77,7 +77,7 @@ func worthScreen(rep impact.Report) string {
 		enough = len(rep.Learnings)
 	}
 	if known := rep.Learnings[:enough]; len(known) > 0 {
-		t := printing.Table("learning", "first review approved", "bounces", "given", "withheld", "what it says")
+		t := printing.Table("learning", "first review went well", "bounces", "given", "withheld", "what it says")
 		for i, r := range known {
 			if i >= worthShown && i < len(known)-worthShown {
 				continue
@@ -85,6 +85,7 @@ func worthScreen(rep impact.Report) string {
 			t.AppendRow(table.Row{r.Learning, difference(r.FirstPass, true), difference(r.Bounces, false), r.Given, r.Withheld, memory.OneLine(r.Content, 60)})
 		}
 		fmt.Fprintf(&b, "Learnings with %d runs or more on each side, most useful first (%d):\n%s\n", impact.Enough, len(known), t.Render())
+		b.WriteString("A first review went well when it approved; with what reviewers were given, when more of what it raised was confirmed than not.\n\n")
 	}
 	if rest := rep.Learnings[enough:]; len(rest) > 0 {
 		fmt.Fprintf(&b, "%d learning(s) with too few runs to tell; the nearest to it: learning %d, %d given, %d withheld.\n", len(rest),

@@ -42,7 +42,7 @@ func TestMaintain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := pipeline.Recall{Phase: pipeline.PhaseReview, Iteration: 1, Role: "reviewer", Given: []int64{ids[2], ids[3]}}
+		r := pipeline.Recall{Phase: pipeline.PhaseImplement, Iteration: 1, Role: "implementer", Given: []int64{ids[2], ids[3]}}
 		if i%2 == 0 {
 			r.Given, r.Withheld = ids[3:], ids[2:3]
 		}

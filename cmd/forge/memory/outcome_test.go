@@ -11,6 +11,38 @@ import (
 	"forge/pipeline/store"
 )
 
+// Covers L5: a first review caught something when more of it was confirmed than not; what
+// people asked for themselves, and what came up later, says nothing about it.
+func TestCaught(t *testing.T) {
+	raised := func(first int, category pipeline.Category, states ...pipeline.IssueState) (out []pipeline.Issue) {
+		for _, s := range states {
+			out = append(out, pipeline.Issue{Phase: pipeline.PhaseReview, First: first, State: s, Finding: &pipeline.Finding{Category: category}})
+		}
+		return out
+	}
+	const style = pipeline.CategoryStyle
+	for _, c := range []struct {
+		name     string
+		findings []pipeline.Issue
+		want     bool
+	}{
+		{"nothing raised", nil, false},
+		{"fixed", raised(1, style, pipeline.IssueFixed), true},
+		{"taken as it is", raised(1, style, pipeline.IssueAccepted), true},
+		{"not decided", raised(1, style, pipeline.IssueOpen), false},
+		{"withdrawn", raised(1, style, pipeline.IssueWithdrawn), false},
+		{"as many dismissed", raised(1, style, pipeline.IssueFixed, pipeline.IssueDismissed), false},
+		{"more fixed", raised(1, style, pipeline.IssueFixed, pipeline.IssueDismissed, pipeline.IssueFixed), true},
+		{"by a person", raised(1, pipeline.CategoryHuman, pipeline.IssueFixed), false},
+		{"later", raised(2, style, pipeline.IssueFixed), false},
+	} {
+		run := &pipeline.Run{}
+		if run.Findings = c.findings; outcomeOf(run).Caught != c.want {
+			t.Errorf("%s: caught %v, want %v", c.name, !c.want, c.want)
+		}
+	}
+}
+
 // Covers M3: a dismissal after the verdict is part of what became of the run.
 func TestOutcomeAfterTheVerdict(t *testing.T) {
 	m, run := bare(t, nil)

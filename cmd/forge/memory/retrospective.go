@@ -82,12 +82,22 @@ func outcomeOf(run *pipeline.Run) record.Outcome {
 		v := run.Iterations[0].Review
 		o.FirstPass = v != nil && len(v.Blocking()) == 0
 	}
+	confirmed := 0 // less those that were not
 	for _, i := range run.Findings {
+		if i.Phase == pipeline.PhaseReview && i.First == 1 && i.Finding.Category != pipeline.CategoryHuman {
+			switch i.State {
+			case pipeline.IssueFixed, pipeline.IssueAccepted:
+				confirmed++
+			case pipeline.IssueDismissed, pipeline.IssueWithdrawn:
+				confirmed--
+			}
+		}
 		o.Findings++
 		if i.State == pipeline.IssueDismissed {
 			o.Dismissed++
 		}
 	}
+	o.Caught = confirmed > 0
 	return o
 }
 
