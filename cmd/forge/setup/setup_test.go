@@ -420,7 +420,10 @@ func TestPageIsClosed(t *testing.T) {
 	for name, change := range map[string]func(*http.Request){
 		"no link":      func(*http.Request) {},
 		"wrong cookie": func(r *http.Request) { r.AddCookie(&http.Cookie{Name: doorCookie, Value: "x"}) },
-		"another name": func(r *http.Request) { r.Host = "evil.example" },
+		"another name": func(r *http.Request) {
+			r.Host = "evil.example:80"
+			r.AddCookie(&http.Cookie{Name: doorCookie, Value: st.page[strings.LastIndex(st.page, "/")+1:]})
+		},
 	} {
 		for _, path := range []string{"/", "/settle", "/retry"} {
 			method := http.MethodPost
