@@ -8,11 +8,19 @@ import (
 )
 
 // Regexp is a regular expression; its methods are those of regexp.Regexp.
-type Regexp struct{ compiled func() *regexp.Regexp }
+type Regexp struct {
+	expr string
+	once sync.Once
+	re   *regexp.Regexp
+}
 
-// New returns an expression. One that is wrong panics at its first use.
-func New(expr string) *Regexp {
-	return &Regexp{sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })}
+// New returns an expression. One that is wrong panics at its first use. A package's variable
+// costs nothing at the start: the compiler lays it down in the program's data.
+func New(expr string) *Regexp { return &Regexp{expr: expr} }
+
+func (r *Regexp) compiled() *regexp.Regexp {
+	r.once.Do(func() { r.re = regexp.MustCompile(r.expr) })
+	return r.re
 }
 
 func (r *Regexp) Match(b []byte) bool            { return r.compiled().Match(b) }
@@ -59,4 +67,4 @@ func (r *Regexp) ReplaceAllFunc(src []byte, repl func([]byte) []byte) []byte {
 }
 
 // String returns the source of the expression.
-func (r *Regexp) String() string { return r.compiled().String() }
+func (r *Regexp) String() string { return r.expr }
