@@ -106,20 +106,21 @@ func nameOf(requirement string) string {
 // pythonLock returns what a lock file pins, as pip reads it; nothing when there is none
 // that is known, or that pip can be told.
 func (f *finder) pythonLock(p *Project, project *pyproject) (string, error) {
-	for _, name := range f.existing(p.Dir, "uv.lock", "poetry.lock", "pdm.lock") {
-		text, err := f.read(name)
-		if err != nil {
-			return "", err
-		}
-		p.Inputs = append(p.Inputs, name)
-		lock, err := readTOML[struct{ Package []*locked }](text)
-		if err != nil {
-			p.Lacks = path.Base(name) + " cannot be read: " + err.Error()
-			return "", nil
-		}
-		return p.pins(lock.Package, project.requirements()), nil
+	names := f.existing(p.Dir, "uv.lock", "poetry.lock", "pdm.lock")
+	if len(names) == 0 {
+		return "", nil
 	}
-	return "", nil
+	text, err := f.read(names[0])
+	if err != nil {
+		return "", err
+	}
+	p.Inputs = append(p.Inputs, names[0])
+	lock, err := readTOML[struct{ Package []*locked }](text)
+	if err != nil {
+		p.Lacks = path.Base(names[0]) + " cannot be read: " + err.Error()
+		return "", nil
+	}
+	return p.pins(lock.Package, project.requirements()), nil
 }
 
 // pins are the lines of a lock file. Where all packages have checksums, they are held.
