@@ -165,7 +165,7 @@ func (x *Executor) merge(ctx context.Context, run *pipeline.Run, job agent.Job) 
 	if len(u.Conflicts) > 0 {
 		return data, nil
 	}
-	if u.Head != run.Head {
+	if tellsNews(run, part, u.Head) {
 		report, err := x.tryHead(ctx, run, u.Head)
 		if err != nil {
 			return pipeline.Data{}, err
@@ -188,6 +188,12 @@ func (x *Executor) merge(ctx context.Context, run *pipeline.Run, job agent.Job) 
 		return pipeline.Data{}, err
 	}
 	return data, nil
+}
+
+// tellsNews reports whether the tests of a merge may show what those of the head before did
+// not: one of a module that was accepted brings its promises to the test, though it has no commit.
+func tellsNews(run *pipeline.Run, part *module.Part, merged string) bool {
+	return merged != run.Head || pipeline.State(part.State) == pipeline.StateAccepted
 }
 
 // lookForParts says which merged modules are not on the branch any more, and how its tests

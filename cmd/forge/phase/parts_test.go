@@ -242,3 +242,17 @@ func TestNotOfBase(t *testing.T) {
 		t.Errorf("%d in all, %d failed, %d of them before the work: a test is counted twice", report.Total, report.Failed, len(report.Before))
 	}
 }
+
+// A module that was accepted with nothing done is tested with what was merged before: what its
+// promises do not keep goes with it.
+func TestAcceptedWithoutACommit(t *testing.T) {
+	run := &pipeline.Run{Head: "h1"}
+	for name, tt := range map[string]struct {
+		state, merged string
+		want          bool
+	}{"accepted": {"accepted", "h1", true}, "verified": {"verified", "h1", false}, "a merge": {"verified", "h2", true}} {
+		if got := tellsNews(run, &module.Part{ID: "a", State: tt.state}, tt.merged); got != tt.want {
+			t.Errorf("%s: the tests run: %t", name, got)
+		}
+	}
+}
