@@ -259,6 +259,7 @@ func (e *Engine[W, T]) pollRun(ctx context.Context, id int64) error {
 	if err != nil || len(events) == 0 {
 		return err
 	}
+	seen := run.Seq
 	e.Logger.InfoContext(ctx, "people did", logRun, id, "what", strings.Join(words, ", "))
 	if len(run.Dismissals(events, e.now())) > 0 {
 		if run, err = e.current(ctx, run); err != nil {
@@ -266,12 +267,24 @@ func (e *Engine[W, T]) pollRun(ctx context.Context, id int64) error {
 		}
 	}
 	_, err = e.appendIf(ctx, run, nil, func(r *pipeline.Run) ([]pipeline.Event, error) {
+		if heard, err := e.heardSince(ctx, r, seen); heard || err != nil {
+			return nil, err // what it was compared with is not all that is known any more: the next poll looks again
+		}
 		return append(slices.Clip(events), prefix(events[0].ID, r.Dismissals(events, e.now()))...), nil
 	})
 	if _, another := busy(err); another { // it stays as it is
 		err = e.Record(ctx, id, events, nil)
 	}
 	return err
+}
+
+// heardSince reports whether the run's log has a signal of people behind a place in it.
+func (e *Engine[W, T]) heardSince(ctx context.Context, run *pipeline.Run, seq int64) (bool, error) {
+	if run.Seq == seq {
+		return false, nil
+	}
+	events, err := e.store.Events(ctx, run.ID, seq)
+	return slices.ContainsFunc(events, func(e pipeline.Event) bool { return e.Data.Signal != nil }), err
 }
 
 // otherPull takes in what people do on a pull request that no run is about, in the

@@ -22,6 +22,7 @@ type otherPulls struct {
 	facts  []pipeline.Signal
 	err    error
 	polled []int64
+	while  func(run int64) // happens while a poll looks
 }
 
 func (s *otherPulls) Signals(_ context.Context, _ *pipeline.Run, _ pipeline.Notice, known []pipeline.Signal) ([]pipeline.Signal, error) {
@@ -36,6 +37,9 @@ func (s *otherPulls) Signals(_ context.Context, _ *pipeline.Run, _ pipeline.Noti
 
 func (s *otherPulls) Poll(ctx context.Context, run *pipeline.Run, known []pipeline.Signal) ([]pipeline.Signal, error) {
 	s.polled = append(s.polled, run.ID)
+	if s.while != nil {
+		s.while(run.ID)
+	}
 	return s.Signals(ctx, run, pipeline.Notice{}, known)
 }
 
@@ -189,6 +193,36 @@ func TestPollRounds(t *testing.T) {
 	for _, id := range all {
 		if n := len(feedbackOf(t, k, id)); n != 1 {
 			t.Errorf("run %d has %d signals", id, n)
+		}
+	}
+}
+
+// What a poll sees is compared with what was known when it began. When more was heard
+// meanwhile, an answer that a model read, say, the next poll decides.
+func TestPollIsOvertaken(t *testing.T) {
+	t.Parallel()
+	k := openStore(t)
+	id := reviewed(t, k, 1, true)
+	read := dismissal(false)
+	read.Key, read.Kind, read.At = "read/1", pipeline.SignalRead, time.Now()
+	done := read
+	done.Key, done.Kind = "dismissed/1", pipeline.SignalDismissed
+	s := &otherPulls{facts: []pipeline.Signal{done}}
+	opts := options(t)
+	opts.Observer = s
+	e := newDriven(t, k, opts)
+	s.while = func(run int64) {
+		s.while = nil
+		if err := e.Record(t.Context(), run, pipeline.SignalEvents([]pipeline.Signal{read}), nil); err != nil {
+			t.Error(err)
+		}
+	}
+	for i, want := range []int{1, 2} { // what was heard; and with what the next poll saw
+		if err := e.pollRun(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(feedbackOf(t, k, id)); n != want {
+			t.Errorf("after %d polls the run has %d signals, want %d", i+1, n, want)
 		}
 	}
 }
