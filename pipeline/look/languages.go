@@ -27,7 +27,7 @@ var python = &language{
 			`|__file__|\b(?:rglob|i?glob|iterdir|listdir|scandir|walk)\(|\b(?:catch_warnings|showwarning|findCaller|active_children)\b|\bRecursionError\b` +
 			`|\bsys\.std(?:in|out|err)\b\s*(?:\.(?:name|fileno|encoding|errors|buffer|line_buffering)|is\b|[!=]=)|\bwarnings\.filters\b|\b(?:root|getLogger\(\))\.(?:handlers|level|hasHandlers)|\b(?:get_terminal_size|which|fstat|lstat)\(|\bos\.(?:access|stat|path\.(?:exists|isdir|isfile|getsize|getmtime))\(` +
 			`|\bimportlib\.(?:metadata|util)\b|\bfrom\s+importlib\b|\b(?:find_spec|find_loader|iter_modules|walk_packages)\(|\bmetadata\.(?:version|distributions?|metadata|files|requires|packages_distributions)\(` +
-			`|\bPackageNotFoundError\b|\b__debug__\b|\bexcept\b.*\bAssertionError\b|\bglobal\s+\w|\bnonlocal\s+\w|\b(?:itertools\.)?count\(\s*\d*\s*\)|\b(?:perf_counter|process_time|monotonic|thread_time)(?:_ns)?\b|\btime\.time(?:_ns)?\(|\b(?:now|today|utcnow)\(\)`),
+			`|\bPackageNotFoundError\b|\b__debug__\b|(?:^|[^.\w])__name__\s*[!=]=\s*["'][^_]|\b(?:hasattr|dir|vars)\(\s*builtins\b|\bsys\.std(?:in|out|err)\.closed\b|\bnext\(\s*_?\w+\s*,\s*\w+\s*\)|\bexcept\b.*\bAssertionError\b|\bglobal\s+\w|\bnonlocal\s+\w|\b(?:itertools\.)?count\(\s*\d*\s*\)|\b(?:perf_counter|process_time|monotonic|thread_time)(?:_ns)?\b|\btime\.time(?:_ns)?\(|\b(?:now|today|utcnow)\(\)`),
 		point.Hidden: lazyregexp.New(`\b(?:__import__|import_module|eval|exec|compile|globals|locals|vars|setattr|delattr)\(|\bgetattr\(\s*[^,]+,\s*[^"'\s]|\bgetattr\(\s*[^,]+,\s*["'][^"']*["']\s*[+%.]` +
 			`|__(?:dict|class|bases|base|mro|subclasses|globals|builtins|code|closure|getattribute|loader|spec|traceback|reduce\w*)__|\b(?:tb_frame|f_back|f_code|f_globals|f_locals|gi_frame|cr_frame|ag_frame|co_\w+)\b|\b_getframe\b` +
 			`|\[::-1\]\s*[)\]]|\bchr\(|fromhex|b64decode|\bcodecs\.decode|["']\s*["']\s*\.join\(map\(|\bctypes\b`),
@@ -45,7 +45,7 @@ var javascript = &language{
 	chance: jsChance,
 	kinds: map[point.Kind]*lazyregexp.Regexp{
 		point.Place: lazyregexp.New(`\bprocess\.(?:env|argv\w*|execArgv|title|pid|ppid|cwd|uptime|hrtime|memoryUsage|release|platform|version\w*|std(?:in|out|err)\.isTTY|_\w+|binding|getActive\w+|listener\w*|eventNames|report|config|mainModule|exitCode)` +
-			`|\b(?:columns|getWindowSize|hasColors|getColorDepth|isTTY)\b|\bprocess\b\s*[;,)]|=\s*process\b|\b__(?:dirname|filename)\b|\bimport\.meta\b|\b(?:readdir|opendir|glob)(?:Sync)?\(|\b(?:exists|stat|access|lstat)(?:Sync)?\(|\brequire\.(?:main|cache|resolve|extensions)\b|\bmodule\.(?:parent|children|paths|id|filename|loaded)\b` +
+			`|\b(?:columns|getWindowSize|hasColors|getColorDepth|isTTY)\b|\bprocess\b\s*[;,)]|=\s*process\b|["'](?:node:)?process["']|\btypeof\s+(?:window|document|navigator)\b|\bnavigator\.\w|\bObject\.(?:keys|getOwnPropertyNames|entries)\(\s*(?:globalThis|global|window|self)\b|\b__(?:dirname|filename)\b|\bimport\.meta\b|\b(?:readdir|opendir|glob)(?:Sync)?\(|\b(?:exists|stat|access|lstat)(?:Sync)?\(|\brequire\.(?:main|cache|resolve|extensions)\b|\bmodule\.(?:parent|children|paths|id|filename|loaded)\b` +
 			`|\b(?:hostname|homedir|userInfo|tmpdir|loadavg|networkInterfaces)\(\)|["'](?:node:)?(?:os|vm|v8|inspector|async_hooks|worker_threads|module|perf_hooks|diagnostics_channel|cluster|repl|test)["']|\bperformance\.now\(|\bDate\.now\(|\bnew Date\(\d*\)|\bresolvedOptions\(|\bgetTimezoneOffset\(|\basyncId\(|\bDeno\b|\bBun\b`),
 		point.Hidden: lazyregexp.New("\\b(?:eval|Function)\\(|\\.constructor\\b|\\bReflect\\.|\\b(?:globalThis|global|process|window|self)\\s*\\[|\\brequire\\(\\s*[^\"'`\\s]|\\bimport\\(\\s*[^\"'`\\s]|\\b(?:require|import)\\([^)]*\\+|\\[\\s*[\"'`][^\"'`]*[\"'`]\\s*\\+|\\+\\s*[\"'`][^\"'`]*[\"'`]\\s*\\]" +
 			"|\\bfromCharCode\\b|\\batob\\(|\\bfrom\\([^)]*(?:base64|hex)|\\bError\\b[^;]*\\.stack\\b|\\.stack\\b|\\bprepareStackTrace\\b|\\bcaptureStackTrace\\b|\\bstackTraceLimit\\b|\\bgetCallSites?\\b|\\.reverse\\(\\)\\.join|\\.caller\\b|\\barguments\\.callee"),
@@ -63,7 +63,7 @@ var golang = &language{
 	chance: goChance,
 	kinds: map[point.Kind]*lazyregexp.Regexp{
 		point.Place: lazyregexp.New(`\bos\.(?:Args|Environ|Getenv|LookupEnv|Executable|Getwd|Getp?pid|Hostname|UserHomeDir|TempDir|Stat|Lstat|ReadDir|DirFS|Getuid)\b|\bruntime\.(?:Callers?\w*|Stack|FuncForPC|Frame\w*|NumGoroutine|ReadMemStats|MemStats|NumCgoCall|GOROOT|Version)\b` +
-			`|\b(?:debug|pprof|trace|metrics|buildinfo|plugin|syscall|unix)\.\w|\bflag\.(?:Lookup|Visit\w*|CommandLine|Parsed|N\w+|Args?)\b|\b(?:filepath|fs)\.(?:Walk\w*|Glob)\b|\btesting\b|\buser\.Current\b|\btime\.(?:Now|Since)\(|\bexec\.LookPath\(|\bos\.Std(?:in|out|err)\.(?:Stat|Name|Fd)\(|\bModeCharDevice\b|\bIsTerminal\(|\batomic\.(?:Add\w+|Int\d+|Uint\d+)\b`),
+			`|\b(?:debug|pprof|trace|metrics|buildinfo|plugin|syscall|unix|expvar)\.\w|\bruntime\.(?:GOMAXPROCS|NumCPU)\(\d*\)\s*[=!<>]|\blog\.(?:Flags|Prefix|Writer)\(|\bos\.Open\(\s*"|\bflag\.(?:Lookup|Visit\w*|CommandLine|Parsed|N\w+|Args?)\b|\b(?:filepath|fs)\.(?:Walk\w*|Glob)\b|\btesting\b|\buser\.Current\b|\btime\.(?:Now|Since)\(|\bexec\.LookPath\(|\bos\.Std(?:in|out|err)\.(?:Stat|Name|Fd)\(|\bModeCharDevice\b|\bIsTerminal\(|\batomic\.(?:Add\w+|Int\d+|Uint\d+)\b`),
 		point.Hidden:  lazyregexp.New(`\bunsafe\.|\breflect\.\w+\([^)]*\)[^;]*(?:\.Pointer\(|UnsafePointer|PkgPath\(|UnsafeAddr|MethodByName\(\s*[^"])|//go:linkname|\bhex\.DecodeString\(|\bbase64\.\w+\.DecodeString\(\s*"|\[\]byte\{'|string\(\[\](?:byte|rune)\{`),
 		point.Compare: lazyregexp.New(`^func \([^)]*\) (?:Equal|Is|As|Cmp|Compare|Less|GoString|Format)\(`),
 	},
@@ -74,7 +74,7 @@ var rust = &language{
 	remark: "//",
 	chance: rsChance,
 	kinds: map[point.Kind]*lazyregexp.Regexp{
-		point.Place: lazyregexp.New(`\bcfg(?:!|_attr)?\(|\benv::(?:vars?(?:_os)?|args(?:_os)?|current_exe|current_dir|temp_dir|home_dir)\b|\boption_env!\(|\bprocess::(?:id|parent_id)\(|\bthread::current\(\)|\bBacktrace\b|\bLocation::caller\(` +
+		point.Place: lazyregexp.New(`\bcfg(?:!|_attr)?\(|\benv::(?:vars?(?:_os)?|args(?:_os)?|current_exe|current_dir|temp_dir|home_dir)\b|\b(?:option_)?env!\(|\b(?:module_path|file|line|column)!\(\)|\binclude_(?:str|bytes)!\([^)]*(?:Cargo|\.rs\b)|\bcatch_unwind\(|\bthread::panicking\(|\bstatic\s+mut\b|\bstatic\s+\w+\s*:[^=]*\b(?:Mutex|RwLock|Cell|RefCell)<|\bdebug_assert\w*!\(.*(?:[^=!<>+*/-]=[^=>]|\{|\.(?:set|store|push|insert|fetch_\w+)\()|\bprocess::(?:id|parent_id)\(|\bthread::current\(\)|\bBacktrace\b|\bLocation::caller\(` +
 			`|\b(?:Instant|SystemTime|Utc|Local)::now\(|\bstatic\s+(?:mut\s+)?\w+\s*:\s*(?:\w+::)*Atomic\w+|\bis_terminal\(|\bfs::(?:metadata|read_dir|exists)\(|\.(?:try_)?exists\(\)|\bcargo:{1,2}rustc-(?:cfg|env)\b`),
 		point.Hidden:  lazyregexp.New(`\btransmute\b|\basm!\(|#\[(?:unsafe\()?(?:no_mangle|export_name|link_section|ctor)\b|\bno_implicit_prelude\b`),
 		point.Compare: lazyregexp.New(`\bimpl\b.*\b(?:PartialEq|PartialOrd|Ord|Hash|Deref)\b.*\bfor\b`),
@@ -92,9 +92,9 @@ var languages = map[string]*language{
 }
 
 // plain reports whether a line is none of its kind after all.
-func (l *language) plain(k point.Kind, lines []point.Line, i int) bool {
-	re := l.unless[k]
-	return re != nil && re.MatchString(lines[i].Text)
+func (l *language) plain(k point.Kind, f *File, i int) bool {
+	re, line := l.unless[k], f.Added[i].Text
+	return re != nil && re.MatchString(line) || k == point.Place && (configures(f.Added, i) || asBefore(f, line))
 }
 
 // constant returns the name of a constant that a line gives another value.

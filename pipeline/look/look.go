@@ -8,6 +8,7 @@ package look
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -74,6 +75,10 @@ func (f *File) find(k point.Kind, names []string, tests map[string]string, known
 	if lang == nil {
 		return p, false
 	}
+	var state map[string]*regexp.Regexp
+	if k == point.Place {
+		state = kept(f.Name, f.Added)
+	}
 	for i, l := range f.Added {
 		code := strings.TrimSpace(l.Text)
 		if code == "" || strings.HasPrefix(code, lang.remark) {
@@ -94,7 +99,7 @@ func (f *File) find(k point.Kind, names []string, tests map[string]string, known
 			}
 		default:
 			re := lang.kinds[k]
-			if re.MatchString(withoutProse(code)) && !lang.plain(k, f.Added, i) || k == point.Place && lang.chance.decidesAt(f.Added, i) {
+			if re.MatchString(withoutProse(code)) && !lang.plain(k, f, i) || k == point.Place && (lang.chance.decidesAt(f.Added, i) || decidedByKept(state, withoutProse(code))) {
 				hit(l, "")
 			}
 		}

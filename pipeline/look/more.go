@@ -12,7 +12,8 @@ var ruby = &language{
 	remark: "#", constants: never,
 	kinds: map[point.Kind]*lazyregexp.Regexp{
 		point.Place: lazyregexp.New(`\bENV\b|\$PROGRAM_NAME\b|\$0\b|\bARGV\b|\$LOADED_FEATURES\b|\$"|\bcaller(?:_locations)?\b|\bProcess\.|\bEtc\.|\bSocket\.gethostname\b|\bTime\.now\b|\bDate\.today\b` +
-			`|\b(?:Dir|File)\.(?:glob|exist\?|entries|children|pwd)\b|\.constants\b|\.tty\?|\.isatty\b|\bRUBY_\w+|\.to_i\s*\+\s*1\b|\b(?:Kernel\.)?rand\b`),
+			`|\b(?:Dir|File)\.(?:glob|exist\?|entries|children|pwd)\b|\.constants\b|\.tty\?|\.isatty\b|\bRUBY_\w+|\.to_i\s*\+\s*1\b|\bdefined\?\s*\(?\s*(?:::)?[A-Z]|(?:\b(?:if|unless|and|or)|&&|\|\|)\s+!?\$(?:VERBOSE|DEBUG)\b|\$(?:VERBOSE|DEBUG)\s*(?:\?|&&|[=!]=)|\$(?:LOAD_PATH|:)\.(?:any\?|none\?|size|length|count|grep|find|first)|\bWarning\[\S+\](?:\s*[?&|]|\s*$)|\bGC\.(?:count|stat)\b|\bThread\.(?:current\.name|list|main)\b` +
+			`|\b__dir__\b.*(?:include\?|end_with\?|start_with\?|[=!]=|=~)|\b(?:Object|Module|Kernel)\.const_defined\?|\bRails\.env\.test\?|\bGem\.loaded_specs\b|\b__FILE__\s*!=|\b(?:Kernel\.)?rand\b`),
 		point.Hidden:  lazyregexp.New(`\b(?:instance_|class_|module_)?eval\b|\b(?:const_get|const_set|__send__|instance_variable_set|set_trace_func|at_exit|exit!)|\b(?:TracePoint|ObjectSpace|Base64)\b|\brefine\b|\.reverse\.to_sym\b|\.pack\(`),
 		point.Compare: lazyregexp.New(`\bdef\s+(?:self\.)?(?:==|!=|===|<=>|=~|eql\?|equal\?|hash\b|coerce\b|method_missing\b|respond_to_missing\?|is_a\?|instance_of\?)|<\s*(?:BasicObject|Integer|Numeric|String|Array|Hash)\b`),
 	},
@@ -21,9 +22,9 @@ var ruby = &language{
 var php = &language{
 	remark: "//", constants: never,
 	kinds: map[point.Kind]*lazyregexp.Regexp{
-		point.Place: lazyregexp.New(`\bgetenv\(|\$_(?:ENV|SERVER)\b|\$argv\b|\bPHP_SAPI\b|\bphp_sapi_name\(|\bdebug_(?:print_)?backtrace\(|->getTrace|\bget_(?:declared_\w+|included_files|required_files|defined_\w+|loaded_extensions)\(|\b(?:class|interface|function)_exists\(|\bdefined\(` +
+		point.Place: lazyregexp.New(`\bgetenv\(|\$_(?:ENV|SERVER)\b|\$argv\b|\bPHP_SAPI\b|\bphp_sapi_name\b|\bhttp_response_code\(\s*\)|\$GLOBALS\b|\$argc\b|\bInstalledVersions\b|\bheaders_sent\(|\bheader\w*_list\(|\benv\(|\brunningUnitTests\(|\brunningInConsole\(|\bINPUT_(?:SERVER|ENV)\b|\bextension_loaded\(|\berror_reporting\(\s*\)|\bdebug_(?:print_)?backtrace\(|->getTrace|\bget_(?:declared_\w+|included_files|required_files|defined_\w+|loaded_extensions)\(|\b(?:class|interface|function)_exists\(|\bdefined\(` +
 			`|\b(?:hrtime|microtime|time|memory_get_\w+|getmypid|gethostname|getcwd|php_uname|posix_\w+|stream_isatty|ini_get|file_exists|is_file|is_dir|glob|scandir|rand|mt_rand|random_int)\(|\bstatic\s+\$\w+\s*=`),
-		point.Hidden:  lazyregexp.New(`\beval\(|\bbase64_decode\(|\bstrrev\(|\bstr_rot13\(|\bReflection\w+|\bconstant\(|\$\$\w|\b(?:register_shutdown_function|ob_start|set_error_handler|set_exception_handler|spl_autoload_register|class_alias)\(|\bexit\b|\bdie\b`),
+		point.Hidden:  lazyregexp.New(`\beval\(|^\s*\$\w+\s*=\s*["'][\w\\]*["']\s*\.\s*["']\w*["']\s*;|\bbase64_decode\(|\bstrrev\(|\bstr_rot13\(|\bReflection\w+|\bconstant\(|\$\$\w|\b(?:register_shutdown_function|ob_start|set_error_handler|set_exception_handler|spl_autoload_register|class_alias)\(|\bexit\b|\bdie\b`),
 		point.Compare: lazyregexp.New(`\bfunction\s+__(?:toString|get|call|callStatic|isset|invoke)\b`),
 	},
 }
@@ -32,7 +33,7 @@ var java = &language{
 	remark: "//", constants: never,
 	kinds: map[point.Kind]*lazyregexp.Regexp{
 		point.Place: lazyregexp.New(`\bSystem\.(?:getenv|getProperty|getProperties|currentTimeMillis|nanoTime|console)\(|\bgetStackTrace\(|\bStackWalker\b|\bThread\.(?:currentThread|getAllStackTraces)\b|\bProcessHandle\b|\bManagementFactory\b|\bInetAddress\b` +
-			`|\bFiles\.(?:exists|list|walk)\(|\bnew Random\(|\.now\(\)|\bMath\.random\(|\bClass\.forName\(|\bgetClassLoader\(|\bdesiredAssertionStatus\b`),
+			`|\bFiles\.(?:list|walk)\(|\bnew Random\(|\.now\(\)|\bMath\.random\(|\bClass\.forName\(|\bgetResource(?:AsStream)?\(|\b(?:Boolean\.getBoolean|Integer\.getInteger|Long\.getLong)\(|\.(?:exists|isDirectory|isRegularFile)\(|\bavailableProcessors\(\)\s*[=!<>]|\bgetPackages?\(|\bstackTrace(?:ToString)?\b|\bassert\s*\(?\s*\(?\s*\w+\s*=[^=]|\bgetClassLoader\(|\bdesiredAssertionStatus\b`),
 		point.Hidden:  lazyregexp.New(`\bsetAccessible\(|\bgetDeclared(?:Field|Method|Constructor)s?\(|\bUnsafe\b|\bMethodHandles\b|\bnewProxyInstance\(|\.halt\(|\bSystem\.(?:exit|setOut|setErr|setIn)\(|\bsetDefaultUncaughtExceptionHandler\(|\baddShutdownHook\(|\bset\w*AssertionStatus\(`),
 		point.Compare: lazyregexp.New(`\bboolean\s+equals\(|\bint\s+(?:compareTo|compare)\(`),
 	},
