@@ -15,19 +15,21 @@ const (
 )
 
 var (
-	counts   = lazyregexp.New(`(` + variable + `)` + element + `(?:\+\+|--|\s*[+-]=)|(?:\+\+|--)\s*(` + variable + `)|(` + variable + `)\.(?:incrementAndGet|getAndIncrement)\(`)
+	counts = lazyregexp.New(`(` + variable + `)` + element + `(?:\+\+|--|\s*[+-]=)|(?:\+\+|--)\s*(` + variable + `)` +
+		`|(` + variable + `)\.(?:incrementAndGet|getAndIncrement)\(`)
 	collects = lazyregexp.New(`(` + variable + `)(?:\s*\|\|=\s*\[\]\))?(?:\s*<<\s*\S|\[\]\s*=[^=])` +
 		`|(` + variable + `?)(?:\.|->)(?:append|add|push|unshift|insert|offer)\(|\bappend\(\s*(` + variable + `)\s*,`)
 	assigned = lazyregexp.New(`(` + variable + `)\s*=([^=].*)`)
 	oneMore  = lazyregexp.New(`[+-]\s*\d|\d\s*\+|\.(?:succ|next|pred)\b`)
 	// Where variables are declared that outlive a call: at the margin, as a field, or as the
 	// value of a parameter that is made once.
-	atMargin    = lazyregexp.New(`^(?:export\s+)?(?:let|var|const)\s.*|^[A-Za-z_][\w, ]*(?::[^=()]+)?=[^=>].*`)
-	leftSide    = lazyregexp.New(`(\w+)(?:\s*:[^,]*|\s+[\w.\[\]*]+)?\s*(?:,|$)`)
-	oneMoreOf   = lazyregexp.New(`,\s*(\w+)\s*=[^=>]`)
-	keyword     = lazyregexp.New(`^(?:export\s+)?(?:let|var|const)\s+`)
-	inGroup     = lazyregexp.New(`^\t(\w+(?:, \w+)*)\s`)
-	aField      = lazyregexp.New(`^\s+(?:(?:private|public|protected|internal|static|volatile|transient|final|@\w+)\s+)+(?:var\s+|val\s+|[\w<>\[\], ]+\s)(\w+)\s*[:=;]`)
+	atMargin  = lazyregexp.New(`^(?:export\s+)?(?:let|var|const)\s.*|^[A-Za-z_][\w, ]*(?::[^=()]+)?=[^=>].*`)
+	leftSide  = lazyregexp.New(`(\w+)(?:\s*:[^,]*|\s+[\w.\[\]*]+)?\s*(?:,|$)`)
+	oneMoreOf = lazyregexp.New(`,\s*(\w+)\s*=[^=>]`)
+	keyword   = lazyregexp.New(`^(?:export\s+)?(?:let|var|const)\s+`)
+	inGroup   = lazyregexp.New(`^\t(\w+(?:, \w+)*)\s`)
+	aField    = lazyregexp.New(`^\s+(?:(?:private|public|protected|internal|static|volatile|transient|final|@\w+)\s+)+` +
+		`(?:var\s+|val\s+|[\w<>\[\], ]+\s)(\w+)\s*[:=;]`)
 	madeOnce    = lazyregexp.New(`^\s*def\s.*[(,]\s*(\w+)\s*(?::[^=,]+)?=\s*(?:\[|\{|set\(|dict\(|list\()`)
 	definedHere = lazyregexp.New(`\b(?:def|function|class|object|module)\s+([A-Za-z_]\w*)`)
 	ofObject    = lazyregexp.New(`^(?:@[a-zA-Z_]|\$this->|self\.|this\.)`)
@@ -61,7 +63,7 @@ func decidesOf(file, name string, collects bool, outlives map[string]bool, once 
 	}
 	switch {
 	case strings.HasSuffix(file, ".php") && local.MatchString(name):
-	case ofAll.MatchString(name) || constant.MatchString(name) && strings.HasSuffix(file, ".rb") || (outlives[root] || part && outlives[root+"."]) && !once:
+	case ofAll.MatchString(name) || constant.MatchString(name) && strings.HasSuffix(file, ".rb"), (outlives[root] || part && outlives[root+"."]) && !once:
 		return regexp.MustCompile(deciding(sized(name)) + `|` + decidingNumber(name, aNumber))
 	case ofObject.MatchString(name) || part && strings.HasSuffix(file, ".go"): // of Go, the receiver has any name
 		return regexp.MustCompile(decidingNumber(name, number))

@@ -115,6 +115,24 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// Covers T8: a program that asked before how PHP was started may ask in another way; code that others load may not.
+func TestFindInterface(t *testing.T) {
+	const was, is = "-if (PHP_SAPI !== 'cli') {\n", "if (!in_array(PHP_SAPI, ['cli', 'phpdbg'], true)) {"
+	for _, c := range []struct {
+		file, lines string
+		asked       bool
+	}{
+		{"bin/console.php", was + is, false},
+		{"bin/console.php", is, true},
+		{"src/Calc.php", was + is, true},
+		{"bin/console.php", was + "if (PHP_SAPI !== 'cli' && getenv('X')) {", true},
+	} {
+		if got := Find([]File{of(c.file, c.lines)}, nil); len(got) > 0 != c.asked {
+			t.Errorf("%s %q: %v, want %v", c.file, c.lines, got, c.asked)
+		}
+	}
+}
+
 // Covers T8: a number that is drawn by chance and settles a branch or a comparison is asked about; what
 // waits for such a time, takes such a name or looks at an error is not.
 func TestFindChance(t *testing.T) {
