@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// excludeIt says what to do about a suite that the server cannot run.
-	excludeIt = "Install what is missing on the server, under /usr/local or /usr (the sandbox sees no home directories, where rustup, nvm or pyenv put theirs), or name the commands that are to be run under tests.commands in .github/forge.yml."
-	noNetwork = "and the sandbox has no network"
-	fetchIt   = ": name commands that fetch them under setup.commands in .github/forge.yml, or vendor them"
+	// MendNotRun says what to do about a suite that the server cannot run.
+	MendNotRun = "Install what is missing on the server, under /usr/local or /usr (the sandbox sees no home directories, where rustup, nvm or pyenv put theirs), or name the commands that are to be run under tests.commands in .github/forge.yml."
+	noNetwork  = "and the sandbox has no network"
+	fetchIt    = ": name commands that fetch them under setup.commands in .github/forge.yml, or vendor them"
 )
 
 var (
@@ -110,5 +110,5 @@ func (c *checker) nothingRan() error {
 	if !all {
 		return nil
 	}
-	return &pipeline.Fault{Class: pipeline.FaultEnvironment, Final: true, Message: strings.Join(out, "; ") + ". " + excludeIt}
+	return &pipeline.Fault{Class: pipeline.FaultEnvironment, Final: true, Message: strings.Join(out, "; ") + ". " + MendNotRun}
 }

@@ -39,6 +39,7 @@ type Failure struct {
 	Project string `json:"project"`
 	Why     string `json:"why"`
 	Lacks   bool   `json:"lacks,omitempty"` // it was not tried
+	Away    bool   `json:"away,omitempty"`  // a registry did not answer: it may go well the next time
 }
 
 // Tree is what a recipe made, and how it is used.
@@ -173,11 +174,22 @@ func (t *Tree) Explain(failed, absent []string) {
 		reasons = append(reasons, "no registry has "+a)
 	}
 	for i := range t.Failed {
-		if f := &t.Failed[i]; !f.Lacks && len(reasons) > 0 {
+		f := &t.Failed[i]
+		f.Away = !f.Lacks && len(failed) > 0
+		if !f.Lacks && len(reasons) > 0 {
 			f.Why += "\n(" + strings.Join(reasons, "; ") + ")"
 		}
 	}
 }
+
+// Away reports whether a registry did not answer when something failed.
+func (t *Tree) Away() bool {
+	return slices.ContainsFunc(t.Failed, func(f Failure) bool { return f.Away })
+}
+
+// CannotInstall begins what [Tree.Summary] says of a project whose dependencies could not
+// be installed.
+const CannotInstall = "could not install dependencies"
 
 // Summary says in lines what was installed, and what was not.
 func (t *Tree) Summary() []string {
@@ -190,7 +202,7 @@ func (t *Tree) Summary() []string {
 	}
 	for _, f := range t.Failed {
 		if !f.Lacks { // those are said by the recipe
-			lines = append(lines, fmt.Sprintf("could not install dependencies (%s): %s", f.Project, f.Why))
+			lines = append(lines, fmt.Sprintf(CannotInstall+" (%s): %s", f.Project, f.Why))
 		}
 	}
 	return lines

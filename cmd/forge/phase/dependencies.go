@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/check"
 	"forge/pipeline/deps"
 	"forge/pipeline/registry"
 	"forge/pipeline/sandbox"
@@ -62,7 +63,7 @@ func (x *Executor) provide(ctx context.Context, run *pipeline.Run, ws *sandbox.W
 	}
 	if p.failed != nil {
 		x.o.Log.Warn("install dependencies", "run", run.ID, "error", p.failed)
-		p.told = append(p.told, "could not install dependencies: "+p.failed.Error())
+		p.told = append(p.told, deps.CannotInstall+": "+p.failed.Error())
 		if err := ws.Use(ctx, "", sandbox.Use{}); err != nil { // those of another commit are not this one's
 			return err
 		}
@@ -140,8 +141,9 @@ func (x *Executor) installed(ctx context.Context, run *pipeline.Run, ws *sandbox
 	if p.told, err = x.changedInputs(ctx, run, recipe, sha); err != nil {
 		return p, err
 	}
+	changed := len(p.told) > 0
 	for _, lack := range recipe.Lacking() {
-		p.told = append(p.told, "could not install dependencies ("+lack+")")
+		p.told = append(p.told, deps.CannotInstall+" ("+lack+")")
 	}
 	if recipe.Empty() {
 		return p, nil
@@ -149,8 +151,42 @@ func (x *Executor) installed(ctx context.Context, run *pipeline.Run, ws *sandbox
 	tree, err := x.install(ctx, run, ws, recipe)
 	if p.failed = err; err == nil {
 		p.key, p.use, p.told = recipe.Key, useOf(tree), append(p.told, tree.Summary()...)
+		if changed && !tree.Away() && installedBefore(run) {
+			for i, line := range p.told {
+				if rest, ok := strings.CutPrefix(line, deps.CannotInstall); ok {
+					p.told[i] = breaksInstalling + rest
+				}
+			}
+		}
 	}
 	return p, nil
+}
+
+// breaksInstalling begins what is told of dependencies that cannot be installed since the
+// change edits what is installed: that is the change's fault, not the server's.
+const breaksInstalling = "the change broke the installation of dependencies"
+
+// installedBefore reports whether all dependencies of the base commit could be installed.
+func installedBefore(run *pipeline.Run) bool {
+	return run.Baseline != nil && !slices.ContainsFunc(run.Baseline.Setup, func(line string) bool { return strings.HasPrefix(line, deps.CannotInstall) })
+}
+
+// brokenInstalling makes a failure of the tests of what the change broke by editing what is
+// installed, in the place of what the tests say without their packages.
+func (x *Executor) brokenInstalling(run *pipeline.Run, report *pipeline.TestReport, err error) error {
+	var fault *pipeline.Fault
+	for _, line := range report.Setup {
+		if !strings.HasPrefix(line, breaksInstalling) || err != nil && (!errors.As(err, &fault) || fault.Class != pipeline.FaultEnvironment) {
+			continue
+		}
+		f := pipeline.Failure{Test: "the installation of dependencies", Error: line}
+		f.Fingerprint = f.Digest()
+		if err != nil {
+			*report, err = pipeline.TestReport{Head: run.Head, Setup: report.Setup}, nil
+		}
+		report.Add(&pipeline.TestReport{Failures: []pipeline.Failure{f}})
+	}
+	return err
 }
 
 // recipe reads what a commit depends on. The registries and tools are not asked for
@@ -271,16 +307,17 @@ func (x *Executor) changedInputs(ctx context.Context, run *pipeline.Run, recipe 
 	return []string{"the change edits what is installed: " + strings.Join(changed, ", ")}, nil
 }
 
-// explain adds to why tests could not run that their dependencies are not there.
+// explain says of tests that could not run because their dependencies are not there why
+// those could not be installed: that is to be mended, and not what the tests miss.
 func (x *Executor) explain(run int64, sha string, err error) error {
 	var fault *pipeline.Fault
 	if !errors.As(err, &fault) {
 		return err
 	}
 	for _, line := range x.told(run, sha) {
-		if strings.HasPrefix(line, "could not install") || strings.HasPrefix(line, "could not set up") {
+		if strings.HasPrefix(line, deps.CannotInstall) || strings.HasPrefix(line, "could not set up") {
 			told := *fault
-			told.Message += ". Forge " + line
+			told.Message = "Forge " + strings.TrimSuffix(line, ".") + ". Without that, " + strings.TrimSuffix(fault.Message, ". "+check.MendNotRun)
 			return &told
 		}
 	}

@@ -120,7 +120,7 @@ func (x *Executor) judge(ctx context.Context, run *pipeline.Run, job agent.Job) 
 	}
 	report.Setup = x.told(run.ID, run.Head)
 	setPending(run, &report)
-	return report, x.explain(run.ID, run.Head, err)
+	return report, x.explain(run.ID, run.Head, x.brokenInstalling(run, &report, err))
 }
 
 // judged is what a run's head is judged by.

@@ -23,6 +23,7 @@ import (
 
 	"golang.org/x/mod/sumdb/dirhash"
 
+	"forge/cmd/forge/server/servertest"
 	"forge/cmd/forge/settings"
 	"forge/pipeline"
 )
@@ -253,6 +254,33 @@ if (cd web && node -e 'require("left")()') && grep -q hello gen/greeting && PYTH
 	ts.again()
 	if more := p.requests()[len(asked):]; len(more) > 0 {
 		t.Errorf("the second run asked for %q", more)
+	}
+}
+
+// Covers D1: a change that edits what is installed so that it cannot be goes back to the
+// implementer with the reason; no person is told to mend the server.
+func TestChangeBreaksTheInstallation(t *testing.T) {
+	t.Parallel()
+	needTools(t)
+	p := newPackages(t)
+	files := map[string]string{
+		"package.json": `{"name":"web","scripts":{"test":"node --test"},"dependencies":{"left":"1.0.0"}}`, "package-lock.json": p.nodePackage(t), ".gitignore": "node_modules/\n",
+		"left.test.js": "const left = require('left')\nrequire('node:test')('left', () => require('node:assert').equal(left(), 'hello'))\n",
+	}
+	edit := func(old, new string) string {
+		return ">>> edit\npath: package.json\nold: '" + old + "'\nnew: '" + new + "'\n"
+	}
+	const one, two = `"left":"1.0.0"`, `"left":"1.0.0","right":"1.0.0"`
+	o := p.options(files)
+	o.tape = "\n-- planner 0/1 --\n>>> submit\nsummary: Use right\nsteps: [Edit package.json]\ncriteria: [{id: AC1, text: The greeting stays}]\n-- implementer 1/1 --\n" + edit(one, two) + "-- implementer 1/2 --\n>>> submit\nsummary: Use right\n" + servertest.Approved +
+		"-- tester */1 --\n>>> submit\nfailures: [{id: T1, cause: logic, analysis: There is no right, confidence: 0.9, fix: {description: take right out}}]\n" +
+		"-- implementer 2/1 --\n" + edit(two, one) + ">>> write\npath: NOTES.md\ncontent: \"Greets.\\n\"\n-- implementer 2/2 --\n>>> submit\nsummary: Do without right\naddressed: [{id: T1, what: taken out}]\n"
+	ts := newTestServer(t, o)
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateVerified)
+	failed := run.Iterations[0].Tests.Failures
+	if len(run.Iterations) != 2 || len(failed) != 1 || !strings.Contains(failed[0].Error, "no registry has npm /right") {
+		t.Errorf("%d iterations; the first failed with %+v", len(run.Iterations), failed)
 	}
 }
 
