@@ -202,7 +202,7 @@ func (r *Run) reportNotes(b *strings.Builder, iteration int) {
 	for _, list := range [][]Issue{r.Findings, r.Failures} {
 		for i := range list {
 			is := &list[i]
-			before, now := r.stood(is, iteration-1), r.stood(is, iteration)
+			before, now := r.Stood(is, iteration-1), r.Stood(is, iteration)
 			switch {
 			case is.First == iteration:
 				fresh++

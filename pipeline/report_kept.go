@@ -13,8 +13,8 @@ func (r *Run) judged(p Phase, iteration int) bool {
 	return p == PhaseReview && it.Review != nil || p == PhaseTest && it.Tests != nil
 }
 
-// stood is what a finding or failure was at the end of an iteration, "" before it was seen.
-func (r *Run) stood(is *Issue, iteration int) IssueState {
+// Stood is what a finding or failure was at the end of an iteration, "" before it was seen.
+func (r *Run) Stood(is *Issue, iteration int) IssueState {
 	var state IssueState
 	seen := "" // the head at which it was listed
 	for i := max(0, is.First-1); i < min(iteration, len(r.Iterations)); i++ {
@@ -75,7 +75,7 @@ func (r *Run) kept(it *Iteration) []Finding {
 	var out []Finding
 	for i := range r.Findings {
 		is := &r.Findings[i]
-		if is.Phase == PhaseReview && is.First < it.Number && !it.lists(is) && r.stood(is, it.Number) == IssueOpen {
+		if is.Phase == PhaseReview && is.First < it.Number && !it.lists(is) && r.Stood(is, it.Number) == IssueOpen {
 			out = append(out, *is.Finding)
 		}
 	}

@@ -65,21 +65,36 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// What a human let pass in an iteration is not open in it.
+// What an iteration says of its findings stays when they come back later, and what a human let pass in it is not open.
 func TestFindingsOfAnIteration(t *testing.T) {
+	f := pipeline.Finding{Fingerprint: "a", File: "a.go"}
 	issue := func(s pipeline.IssueState, first, last int) pipeline.Issue {
-		return pipeline.Issue{Finding: &pipeline.Finding{}, State: s, First: first, Last: last}
+		return pipeline.Issue{Finding: &f, Phase: pipeline.PhaseReview, State: s, First: first, Last: last}
 	}
-	for want, is := range map[string]pipeline.Issue{
-		"1 new":        issue(pipeline.IssueOpen, 2, 2),
-		"1 still open": issue(pipeline.IssueOpen, 1, 2),
-		"1 let pass":   issue(pipeline.IssueDismissed, 1, 2),
-		"1 fixed":      issue(pipeline.IssueFixed, 1, 1),
+	listed, silent := []pipeline.Finding{f}, []pipeline.Finding(nil)
+	for _, c := range []struct {
+		want   string
+		is     pipeline.Issue
+		listed [3][]pipeline.Finding // by the reviews
+		about  int
+	}{
+		{"1 new", issue(pipeline.IssueOpen, 2, 2), [3][]pipeline.Finding{silent, listed}, 2},
+		{"none", issue(pipeline.IssueOpen, 2, 2), [3][]pipeline.Finding{silent, listed}, 1},
+		{"1 still open", issue(pipeline.IssueOpen, 1, 2), [3][]pipeline.Finding{listed, listed}, 2},
+		{"1 let pass", issue(pipeline.IssueDismissed, 1, 2), [3][]pipeline.Finding{listed, listed}, 2},
+		{"1 fixed", issue(pipeline.IssueFixed, 1, 1), [3][]pipeline.Finding{listed, silent}, 2},
+		{"1 fixed", issue(pipeline.IssueOpen, 1, 3), [3][]pipeline.Finding{listed, silent, listed}, 2},
+		{"1 back again", issue(pipeline.IssueOpen, 1, 3), [3][]pipeline.Finding{listed, silent, listed}, 3},
+		{"1 new", issue(pipeline.IssueOpen, 1, 3), [3][]pipeline.Finding{listed, silent, listed}, 1},
+		{"none", issue(pipeline.IssueFixed, 1, 1), [3][]pipeline.Finding{listed, silent, silent}, 3},
 	} {
 		run := &pipeline.Run{}
-		run.Findings = []pipeline.Issue{is}
-		if got := testView(run).findingsCell(&pipeline.Iteration{Number: 2, Review: &pipeline.Review{}}); got != want {
-			t.Errorf("%+v is shown as %q, want %q", is, got, want)
+		run.Findings = []pipeline.Issue{c.is}
+		for i, list := range c.listed {
+			run.Iterations = append(run.Iterations, pipeline.Iteration{Number: i + 1, Review: &pipeline.Review{Findings: list, Reviewed: []string{"a.go"}}})
+		}
+		if got := testView(run).findingsCell(&run.Iterations[c.about-1]); got != c.want {
+			t.Errorf("iteration %d of %+v is shown as %q, want %q", c.about, c.is, got, c.want)
 		}
 	}
 }

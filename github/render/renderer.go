@@ -418,23 +418,28 @@ func (v Renderer) iterations() string {
 	return b.String()
 }
 
-// findingsCell says what became of findings in an iteration: new, still open, fixed.
+// findingsCell says what became of findings in an iteration: new, still open, fixed. What it says stays, whatever
+// comes of them later.
 func (v Renderer) findingsCell(it *pipeline.Iteration) string {
 	if it.Review == nil {
 		return "not reviewed"
 	}
-	var fresh, still, passed, fixed, withdrawn int
-	for _, is := range v.Run.Findings {
+	var fresh, still, back, passed, fixed, withdrawn int
+	for i := range v.Run.Findings {
+		is := &v.Run.Findings[i]
+		before, now := v.Run.Stood(is, it.Number-1), v.Run.Stood(is, it.Number)
 		switch {
 		case is.First == it.Number:
 			fresh++
 		case is.First < it.Number && is.Last == it.Number && is.State == pipeline.IssueDismissed:
 			passed++
-		case is.First < it.Number && is.Last >= it.Number:
+		case now == pipeline.IssueOpen && before == pipeline.IssueOpen:
 			still++
-		case is.State == pipeline.IssueFixed && is.Last == it.Number-1:
+		case now == pipeline.IssueOpen:
+			back++
+		case now == pipeline.IssueFixed && before == pipeline.IssueOpen:
 			fixed++
-		case is.State == pipeline.IssueWithdrawn && is.Last == it.Number-1:
+		case now == pipeline.IssueWithdrawn && before == pipeline.IssueOpen:
 			withdrawn++
 		}
 	}
@@ -442,7 +447,7 @@ func (v Renderer) findingsCell(it *pipeline.Iteration) string {
 	for _, c := range []struct {
 		n    int
 		word string
-	}{{fresh, "new"}, {still, "still open"}, {passed, "let pass"}, {fixed, "fixed"}, {withdrawn, "withdrawn"}} {
+	}{{fresh, "new"}, {still, "still open"}, {back, "back again"}, {passed, "let pass"}, {fixed, "fixed"}, {withdrawn, "withdrawn"}} {
 		if c.n > 0 {
 			out = append(out, fmt.Sprintf("%d %s", c.n, c.word))
 		}
