@@ -467,8 +467,22 @@ func (l *loader) stateDir() {
 	l.config.DatabaseURL = NewSecret(database)
 }
 
-// secret takes a secret from its value or from a file.
+// secret takes a secret from its value or from a file. What the environment gives, as
+// one or the other, goes before what the settings' file gives, as it does everywhere:
+// `forge setup` writes a file also where the environment holds the key.
 func (l *loader) secret(name, value, file string) Secret {
+	if value != "" && file != "" {
+		env := name
+		if env == "webhook_secret" {
+			env = "FORGE_WEBHOOK_SECRET"
+		}
+		switch ofValue, ofFile := l.getenv(env) != "", l.getenv(env+"_FILE") != ""; {
+		case ofValue && !ofFile:
+			file = ""
+		case ofFile && !ofValue:
+			value = ""
+		}
+	}
 	if file == "" {
 		return NewSecret(value)
 	}

@@ -280,7 +280,7 @@ func TestServerErrors(t *testing.T) {
 		{"the App's id", "client_id: \"123456\"\n", 0o600, nil,
 			[]string{`client_id is "123456"; it must be the App's Client ID, which begins with Iv, not its App ID`}},
 		{"short client secret", "", 0o600, []string{"FORGE_CLIENT_SECRET", "hunter2\n"}, []string{"the client secret has 8 characters; GitHub's have 40"}},
-		{"client secret twice", "client_secret_file: /nowhere\n", 0o600, []string{"FORGE_CLIENT_SECRET", secret},
+		{"client secret twice", "", 0o600, []string{"FORGE_CLIENT_SECRET", secret, "FORGE_CLIENT_SECRET_FILE", "/nowhere"},
 			[]string{"FORGE_CLIENT_SECRET is given both as a value and as a file (/nowhere): keep one"}},
 		{"pages for everybody", "dashboard_listen: 0.0.0.0:8081\n", 0o600, nil, []string{"dashboard_listen must be an address of this machine alone"}},
 		{"log hosts", "log_hosts: [\"https://logs.example.com\"]\n", 0o600, nil, []string{"must be a host such as logs.example.com"}},
@@ -457,5 +457,33 @@ func TestFilesThatAreNone(t *testing.T) {
 	}
 	if c, err := Server(marked, none); err != nil || c.Listen != "127.0.0.1:8099" {
 		t.Errorf("with a byte order mark: %q, %v", c.Listen, err)
+	}
+}
+
+// The environment goes before the file, also where one holds a secret and the other
+// names a file of it.
+func TestEnvironmentsSecretGoesBeforeTheFile(t *testing.T) {
+	kept := write(t, 0o600, "of-the-file-0123456789\n")
+	for _, c := range []struct {
+		name, file string
+		env        []string
+		of         func(Config) Secret
+		want       string
+	}{
+		{"a key", "openai_api_key_file: " + kept + "\n", []string{"OPENAI_API_KEY", "of-the-environment"}, func(c Config) Secret { return c.OpenAIKey }, "of-the-environment"},
+		{"a webhook's", "webhook_secret_file: " + kept + "\n", []string{"FORGE_WEBHOOK_SECRET", "of-the-environment"},
+			func(c Config) Secret { return c.WebhookSecret }, "of-the-environment"},
+		{"a file in the environment", "webhook_secret: of-the-settings-0123\n", []string{"FORGE_WEBHOOK_SECRET_FILE", kept},
+			func(c Config) Secret { return c.WebhookSecret }, "of-the-file-0123456789"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := server(write(t, 0o600, c.file), environment(append(c.env, "HOME", "/h")...), false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s := c.of(got).Reveal(); s != c.want {
+				t.Errorf("the secret is %q, want %q", s, c.want)
+			}
+		})
 	}
 }

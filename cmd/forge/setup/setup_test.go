@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/cookiejar"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -324,6 +325,41 @@ func TestInterruptedAtEveryStep(t *testing.T) {
 			}
 			w.check()
 		})
+	}
+}
+
+// Covers D1: with the model's key in the environment, where the help says that it is
+// taken from, the set-up ends well, and so does a second start.
+func TestKeyInTheEnvironment(t *testing.T) {
+	w := newWorld(t)
+	model := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(rw, `{"data":[{"id":"x"}],"id":"x","model":"x","choices":[{"message":{"role":"assistant","content":"x"},"finish_reason":"stop"}]}`)
+	}))
+	t.Cleanup(model.Close)
+	o := w.options()
+	o.Answers.Model, o.Answers.Base, o.Key = "openai/x", model.URL+"/v1", "sk-of-the-environment"
+	of := o.Getenv
+	o.Getenv = func(name string) string {
+		if name == "OPENAI_API_KEY" {
+			return o.Key
+		}
+		return of(name)
+	}
+	st := w.start(o)
+	st.get(st.page)
+	a := o.Answers
+	if code, text, _ := st.post(st.origin()+"/settle", url.Values{"github": {a.GitHub}, "poll": {"yes"}, "model": {a.Model}, "base": {a.Base}, "name": {"forge"}}); code != http.StatusSeeOther {
+		t.Fatalf("the answers are answered %d\n%s", code, text)
+	}
+	_, page := st.get(st.page)
+	if code, text := st.get(w.register(page)); code != http.StatusOK || !strings.Contains(text, "installations/new") {
+		t.Fatalf("back from GitHub: %d\n%s", code, text)
+	}
+	st.stop()
+	st = w.start(o)
+	w.install()
+	if err := st.end(); err != nil {
+		t.Fatal(err)
 	}
 }
 
