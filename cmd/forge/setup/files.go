@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"forge/github"
 )
@@ -25,6 +27,34 @@ const (
 )
 
 func (s *setup) path(name string) string { return filepath.Join(s.o.Dir, name) }
+
+// own makes this process the one that sets up a folder, until the file is closed or the
+// process ends, in whatever way: two would take one registration's answer twice, and
+// write one App's key over the other's.
+func own(dir string, out io.Writer) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of the settings: %w", err)
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open the folder of the settings: %w", err)
+	}
+	switch err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		f.Close()
+		return nil, fmt.Errorf("another `forge setup` is at work in %s: go on there, or end it first", dir)
+	case err != nil: // network file systems may know no locks of folders
+		fmt.Fprintf(out, "%s cannot be locked (%v): do not start a second `forge setup` there.\n", dir, err)
+	}
+	return f, nil
+}
+
+// release gives a folder back. To close the file is not enough: a child that is being
+// started has a copy of the descriptor for a moment, and the lock with it.
+func release(f *os.File) {
+	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // where there is no lock, there is none to let go of
+	_ = f.Close()                                   // nothing was written
+}
 
 // load reads how far an earlier set-up came.
 func (s *setup) load() (found bool, err error) {

@@ -85,6 +85,11 @@ type setup struct {
 
 // Run sets up. It returns when all is done, or ctx ends.
 func Run(ctx context.Context, o Options) error {
+	lock, err := own(o.Dir, o.Out)
+	if err != nil {
+		return err
+	}
+	defer release(lock)
 	s, err := open(o)
 	if err != nil {
 		return err

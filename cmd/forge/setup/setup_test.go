@@ -363,6 +363,55 @@ func TestKeyInTheEnvironment(t *testing.T) {
 	}
 }
 
+// Covers D1: a folder is set up by one process at a time, under whatever name; the second
+// is refused, and leaves the first one's work as it is. A state that one took is refused
+// by the next.
+func TestOneSetupOfAFolder(t *testing.T) {
+	w := newWorld(t)
+	st := w.start(w.options())
+	st.get(st.page)
+	st.settle()
+	_, page := st.get(st.page)
+	back := w.register(page)
+	before, err := os.ReadFile(filepath.Join(w.dir, progressFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(w.dir, other); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{w.dir, other} {
+		o := w.options()
+		ctx, cancel := context.WithCancel(t.Context())
+		o.Dir, o.Ready = dir, func(string, string) { cancel() } // it goes on
+		if err := Run(ctx, o); err == nil || !strings.Contains(err.Error(), "another `forge setup` is at work") {
+			t.Errorf("a second set-up of %s ends with %v", dir, err)
+		}
+		cancel()
+	}
+	if after, err := os.ReadFile(filepath.Join(w.dir, progressFile)); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("a second set-up changed how far the first came (%v):\n%s", err, after)
+	}
+	if code, text := st.get(back); code != http.StatusOK {
+		t.Fatalf("back from GitHub: %d\n%s", code, text)
+	}
+	st.stop()
+	st = w.start(w.options())
+	u, err := url.Parse(back)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, _ := st.get(st.origin() + "/callback?" + u.RawQuery); code != http.StatusForbidden {
+		t.Errorf("a state that was used is answered %d by the next process", code)
+	}
+	w.install()
+	if err := st.end(); err != nil {
+		t.Fatal(err)
+	}
+	w.check()
+}
+
 // GitHub gives an App's secrets out once. What was not written of them is written when the
 // set-up is started again.
 func TestInterruptedWhileFilesAreWritten(t *testing.T) {
