@@ -123,3 +123,26 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// Covers T8: a function is taken out of a class that only holds it, and of no other.
+func TestUnfoldClass(t *testing.T) {
+	old, _ := Read("a.py", "def f(a):\n    return a\n")
+	const class = "class _C:\n    @staticmethod\n    def f(a):\n        return a\n"
+	for code, want := range map[string]bool{
+		class + "\n\nf = _C.f\n":                                                          true,
+		class + "\n\nx = 1\nf = _C.f\ny = 2":                                              true,
+		class + "\n\nf = _C.f or g\n":                                                     false,
+		class + "\n\ng.f = _C.f\n":                                                        false,
+		class + "\n\nf = _C.f\n_C.f = g\n":                                                false,
+		class + "    f = g(f)\n\n\nf = _C.f\n":                                            false,
+		"class _C(B):\n    def f(a):\n        return a\n\n\nf = _C.f\n":                   false,
+		"class _C:\n    @classmethod\n    def f(a):\n        return a\n\n\nf = _C.f\n":    false,
+		"class _C:\n    def f(a):\n        return __g(a)\n\n\nf = _C.f\n":                 false,
+		"class _C:\n    def f(a):\n        return a\n\n\n@g\nclass D:\n    pass\nf = 1\n": false,
+	} {
+		list, _ := Read("a.py", code)
+		if _, _, _, ok := Unfold(old, list, "f"); ok != want {
+			t.Errorf("%q: taken out %v, want %v", code, ok, want)
+		}
+	}
+}

@@ -13,6 +13,7 @@ import (
 const (
 	idleHere  = "what changed at its place has no effect"
 	idleMoved = "its code was moved as it was"
+	idleFolds = "its code stands in another form: a lambda, a class that holds it alone, a function of its own for a part, or a tuple"
 	idleNames = "only names of variables differ, values stand in a variable first, or nothing reads a new one"
 )
 
@@ -52,6 +53,9 @@ func (c Change) settle(fate *Fate, p Place, now func(file string) (content strin
 		return
 	}
 	c.moved(fate, f, p, old, v, kinds, now)
+	if fate.Changed && !f.Deleted && refolded(p, f.Path, old, v) {
+		fate.Changed, fate.Idle = false, idleFolds
+	}
 }
 
 var called = lazyregexp.New(`([\pL_$][\pL\pN_$]*)\s*\(`)
@@ -75,10 +79,39 @@ func renamed(p Place, file string, old, new []string, v versions) bool {
 	i, j := source.Span(v.old, first, last)
 	k, l := source.Span(v.new, head+1, below(new, head+1, base))
 	names, same := source.SameButNames(file, v.old[i:j], v.new[k:l])
-	if !same || source.Equal(v.old[i:j], v.new[k:l]) || slices.ContainsFunc(names, func(n string) bool { return regexp.MustCompile(`\b` + regexp.QuoteMeta(n) + `\b`).MatchString(p.About) }) {
+	if !same || source.Equal(v.old[i:j], v.new[k:l]) || p.names(names) {
 		return false
 	}
 	rest := versions{without(v.old, i, j), without(v.new, k, l)}
+	from, to := surroundings(old, p)
+	return !rest.differ(from, to)
+}
+
+// names reports whether what is said of a place has one of some names.
+func (p Place) names(list []string) bool {
+	return slices.ContainsFunc(list, func(n string) bool { return regexp.MustCompile(`\b` + regexp.QuoteMeta(n) + `\b`).MatchString(p.About) })
+}
+
+// asksForm tells what is said of how code is divided, which another form of it may settle.
+var asksForm = lazyregexp.New(`(?i)\b(?:lambda|static ?method|extract|helper|duplicat\w+|repeat\w+|split|too (?:long|complex)|wrapper|tuple|class)\b`)
+
+// refolded reports whether the function of Python around a place does what it did in another form.
+func refolded(p Place, file string, old []string, v versions) bool {
+	first, last := block(old, p.Line, min(max(p.Line, p.End), len(old)))
+	name := called.FindStringSubmatch(old[first-1])
+	if !strings.HasSuffix(file, ".py") || name == nil || !strings.HasPrefix(old[first-1], "def ") || asksForm.MatchString(p.About) {
+		return false
+	}
+	i, j := source.Span(v.old, first, last)
+	list, k, l, ok := source.Unfold(v.old, v.new, name[1])
+	if !ok {
+		return false
+	}
+	names, same := source.SameButNames(file, v.old[i:j], list[k:l])
+	if !same || p.names(names) {
+		return false
+	}
+	rest := versions{without(v.old, i, j), without(list, k, l)}
 	from, to := surroundings(old, p)
 	return !rest.differ(from, to)
 }

@@ -2,6 +2,7 @@ package change
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -127,6 +128,19 @@ func TestOtherNames(t *testing.T) {
 // such code is what is asked to go.
 func TestCosmetic(t *testing.T) {
 	py := func(body string) string { return "def mean(xs):\n" + body + "\n\ndef first(xs):\n    return xs[0]\n" }
+	raw := func(code string) string { // what is no body is the whole function
+		if strings.HasPrefix(code, " ") {
+			return py(code)
+		}
+		return code + "\n\ndef first(xs):\n    return xs[0]\n"
+	}
+	far := func(code string) string { // what is behind @@ stands far below
+		body, below, _ := strings.Cut(code, "@@")
+		if body != "" {
+			body = "def mean(xs):\n" + body
+		}
+		return body + strings.Repeat("\n", 2) + "def first(xs):\n" + strings.Repeat("    xs = sorted(xs)\n", 9) + "    return xs[0]\n\n\n" + below
+	}
 	gofn := func(body string) string { return "package q\n\nfunc Mean(xs []int) int {\n" + body + "}\n" }
 	js := func(body string) string { return "exports.mean = function (xs) {\n" + body + "};\n" }
 	const (
@@ -164,6 +178,31 @@ func TestCosmetic(t *testing.T) {
 		{"taken back", "m.py", py, pyWas, "    ok = len(xs) > 0\n    del ok\n" + pyWas, "", false},
 		{"a hint alone", "m.py", py, pyWas, "    total: int\n" + pyWas, "", false},
 
+		{"a tuple", "m.py", py, pyWas, "    total, _ = sum(xs), None\n    return total / len(xs)\n", "", false},
+		{"a tuple of both", "m.py", py, pyWas, "    total, size = sum(xs), len(xs)\n    return total / size\n", "", false},
+		{"a helper", "m.py", py, pyWas, "    total = sum(xs)\n    return _div(total, len(xs))\n\n\ndef _div(a, b):\n    return a / b\n", "", false},
+		{"a helper in a lambda's place", "m.py", raw, pyWas, "def _div(a, b):\n    return a / b\n\n\nmean = lambda xs: _div(sum(xs), len(xs))\n", "", false},
+		{"a helper of a helper", "m.py", py, pyWas, "    return _mean(sum(xs), len(xs))\n\n\ndef _mean(t, n):\n    return _div(t, n)\n\n\ndef _div(a, b):\n    return a / b\n", "", false},
+		{"a helper for all", "m.py", py, pyWas, "    return _mean(xs)\n\n\ndef _mean(xs):\n" + pyWas, "", false},
+		{"a lambda", "m.py", raw, pyWas, "mean = lambda xs: sum(xs) / len(xs)\n", "", false},
+		{"a class around it", "m.py", raw, pyWas, "class _M:\n    @staticmethod\n    def mean(xs):\n        total = sum(xs)\n        return total / len(xs)\n\n\nmean = _M.mean\n", "", false},
+		{"a class without a decorator", "m.py", raw, pyWas, "class _M:\n    def mean(xs):\n        return sum(xs) / len(xs)\n\n\nmean = _M.mean\n", "", false},
+
+		{"a tuple that reads a name before it", "m.py", py, "    a = xs[0]\n    b = xs[1]\n    a = b\n    b = a\n    return g(a, b)\n", "    a = xs[0]\n    b = xs[1]\n    a, b = b, a\n    return g(a, b)\n", "", true},
+		{"a helper that guards", "m.py", py, pyWas, "    total = sum(xs)\n    return _div(total, len(xs))\n\n\ndef _div(a, b):\n    return a / b if b else 0\n", "", true},
+		{"a helper in another order", "m.py", py, pyWas, "    total = sum(xs)\n    return _div(total, len(xs))\n\n\ndef _div(b, a):\n    return a / b\n", "", true},
+		{"a helper that drops a call", "m.py", py, pyWas, "    total = sum(xs)\n    return _div(total, len(xs), check(xs))\n\n\ndef _div(a, b, c):\n    return a / b\n", "", true},
+		{"a helper that turns it round", "m.py", py, pyWas, "    total = sum(xs)\n    return _div(len(xs), total)\n\n\ndef _div(a, b):\n    return a / b\n", "", true},
+		{"a helper that groups", "m.py", py, "    # the rest\n    return sum(xs) - len(xs) - 1\n", "    # the rest\n    return _sub(sum(xs), len(xs) - 1)\n\n\ndef _sub(a, b):\n    return a - b\n", "", true},
+		{"a helper with a decorator", "m.py", far, pyWas, "    total = sum(xs)\n    return _div(total, len(xs))\n@@@safe\ndef _div(a, b):\n    return a / b\n", "", true},
+		{"a helper for all with a guard", "m.py", py, pyWas, "    return _mean(xs)\n\n\ndef _mean(xs):\n    if not xs:\n        return 0\n" + pyWas, "", true},
+		{"a helper for all that is handed more", "m.py", py, pyWas, "    return _mean(ys)\n\n\ndef _mean(xs):\n" + pyWas, "", true},
+		{"a lambda with a guard", "m.py", raw, pyWas, "mean = lambda xs: sum(xs) / len(xs) if xs else 0\n", "", true},
+		{"a lambda with a default", "m.py", raw, pyWas, "mean = lambda xs=(1,): sum(xs) / len(xs)\n", "", true},
+		{"a class with a base", "m.py", raw, pyWas, "class _M(Safe):\n    @staticmethod\n    def mean(xs):\n        return sum(xs) / len(xs)\n\n\nmean = _M.mean\n", "", true},
+		{"a lambda in a tuple", "m.py", raw, "    total = sum(xs)\n    return total, len(xs)\n", "mean = lambda xs: sum(xs), len(xs)\n", "", true},
+		{"a class method", "m.py", raw, pyWas, "class _M:\n    @classmethod\n    def mean(xs):\n        return sum(xs) / len(xs)\n\n\nmean = _M.mean\n", "", true},
+		{"a helper that is asked for", "m.py", py, pyWas, "    total = sum(xs)\n    return _div(total, len(xs))\n\n\ndef _div(a, b):\n    return a / b\n", "extract a helper", true},
 		{"a guard", "m.py", py, pyWas, "    if not xs:\n        return 0\n" + pyWas, "", true},
 		{"a guard in a line", "m.py", py, pyWas, "    if not xs: return 0\n" + pyWas, "", true},
 		{"another value", "m.py", py, pyWas, "    total = sum(xs)\n    return total / max(len(xs), 1)\n", "", true},
