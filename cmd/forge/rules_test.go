@@ -47,7 +47,8 @@ var vocabulary = []string{
 	"pipeline/look",
 	"pipeline/align", "pipeline/command", "pipeline/config", "pipeline/fair", "pipeline/fence", "pipeline/glob", "pipeline/lazyregexp", "pipeline/lens",
 	"pipeline/measure",
-	"pipeline/mergeable", "pipeline/module", "pipeline/point", "pipeline/proof", "pipeline/quality", "pipeline/record", "pipeline/role", "pipeline/rollout",
+	"pipeline/mergeable", "pipeline/module", "pipeline/panics", "pipeline/point",
+	"pipeline/proof", "pipeline/quality", "pipeline/record", "pipeline/role", "pipeline/rollout",
 	"pipeline/source", "pipeline/testedit", "pipeline/testname", "pipeline/text", "pipeline/track", "pipeline/upstream", "pipeline/worktree", "pipeline/written",
 }
 

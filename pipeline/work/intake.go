@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/panics"
 	"forge/pipeline/record"
 )
 
@@ -176,12 +176,7 @@ func keyOf(p *inbound) string {
 }
 
 func (e *Engine[W, T]) read(d record.Delivery) (n pipeline.Notice, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			e.Logger.Error("reading a delivery panicked", logDelivery, d.GUID, logError, p, "stack", string(debug.Stack()))
-			err = fmt.Errorf("reading it panicked: %v", p)
-		}
-	}()
+	defer panics.AsError(context.Background(), e.Logger.With(logDelivery, d.GUID), &err, "reading a delivery")
 	if n, err = e.Read(d.Event, d.Payload); err != nil {
 		return n, fmt.Errorf("read %s: %w", d.Event, err)
 	}
@@ -221,12 +216,7 @@ func (e *Engine[W, T]) accept(ctx context.Context, p *inbound) {
 
 // handle does what a delivery asks for. A panic is its error.
 func (e *Engine[W, T]) handle(ctx context.Context, p *inbound) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			e.Logger.ErrorContext(ctx, "handling a delivery panicked", logDelivery, p.GUID, logError, r, "stack", string(debug.Stack()))
-			err = fmt.Errorf("handling it panicked: %v", r)
-		}
-	}()
+	defer panics.AsError(ctx, e.Logger.With(logDelivery, p.GUID), &err, "handling a delivery")
 	switch {
 	case p.readErr != nil:
 		return p.readErr

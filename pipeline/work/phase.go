@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/panics"
 )
 
 // phase executes the run's active phase and writes down how it ended.
@@ -89,12 +89,7 @@ func wants(r *pipeline.Run, ref pipeline.PhaseRef) bool {
 
 // do calls the executor; a panic is its error.
 func (e *Engine[W, T]) do(ctx context.Context, run *pipeline.Run, act pipeline.Action, emit Emit) (events []pipeline.Event, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			e.Logger.ErrorContext(ctx, "a phase panicked", logRun, run.ID, logAction, act.Key, logError, p, "stack", string(debug.Stack()))
-			events, err = nil, fmt.Errorf("the phase panicked: %v; the server's log has the stack", p)
-		}
-	}()
+	defer panics.AsError(ctx, e.Logger.With(logRun, run.ID, logAction, act.Key), &err, "the phase")
 	return e.Executor.Do(ctx, run, act, emit)
 }
 

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/panics"
 )
 
 // maxBackoff is the longest that a publication waits for its next try, unless
@@ -106,12 +106,7 @@ func (e *Engine[W, T]) published(ctx context.Context, f *leased, act pipeline.Ac
 
 // show calls the publisher; a panic is its error.
 func (e *Engine[W, T]) show(ctx context.Context, run *pipeline.Run, again bool) (pub pipeline.Publication, events []pipeline.Event, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			e.Logger.ErrorContext(ctx, "publishing panicked", logRun, run.ID, logError, p, "stack", string(debug.Stack()))
-			err = fmt.Errorf("publishing panicked: %v; the server's log has the stack", p)
-		}
-	}()
+	defer panics.AsError(ctx, e.Logger.With(logRun, run.ID), &err, "publishing")
 	return e.Publisher.Publish(ctx, run, again)
 }
 

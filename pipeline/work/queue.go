@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -12,6 +11,8 @@ import (
 	"github.com/riverqueue/river/riverdriver"
 	"github.com/riverqueue/river/rivermigrate"
 	"github.com/riverqueue/river/rivertype"
+
+	"forge/pipeline/panics"
 )
 
 // The lanes say why a run has a job.
@@ -134,12 +135,7 @@ type advancer[W, T any] struct {
 
 func (a *advancer[W, T]) Work(ctx context.Context, job *river.Job[advance]) (err error) {
 	e, run := a.engine, job.Args.Run
-	defer func() {
-		if p := recover(); p != nil {
-			e.Logger.ErrorContext(ctx, "advancing a run panicked", logRun, run, logError, p, "stack", string(debug.Stack()))
-			err = fmt.Errorf("advance run %d: panic: %v", run, p)
-		}
-	}()
+	defer panics.AsError(ctx, e.Logger.With(logRun, run), &err, "advancing a run")
 	v, err := e.advance(ctx, run, true)
 	if err != nil {
 		return fmt.Errorf("advance run %d: %w", run, err)

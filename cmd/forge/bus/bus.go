@@ -20,7 +20,6 @@ import (
 	"net"
 	"net/http"
 	"path"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,6 +27,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/panics"
 	"forge/pipeline/registry"
 	"forge/pipeline/store"
 	"forge/webhook"
@@ -176,12 +176,7 @@ func (s *sender) run(ctx context.Context) {
 
 // attempt tells what there is to tell. A panic is its error: other subscribers are told.
 func (s *sender) attempt(ctx context.Context) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			s.o.Log.ErrorContext(ctx, "telling a subscriber panicked", "subscriber", s.Name, "error", p, "stack", string(debug.Stack()))
-			err = fmt.Errorf("telling it panicked: %v", p)
-		}
-	}()
+	defer panics.AsError(ctx, s.o.Log.With("subscriber", s.Name), &err, "telling a subscriber")
 	if err := s.subscribe(ctx); err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"forge/cmd/forge/settings"
 	"forge/learn/production"
 	"forge/pipeline/config"
+	"forge/pipeline/panics"
 	"forge/pipeline/rollout"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
@@ -108,12 +108,7 @@ func (s *Service) Bake(ctx context.Context) error {
 
 // guarded makes a panic an error: what is watched beside it goes on.
 func (s *Service) guarded(ctx context.Context, f func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			s.Log.ErrorContext(ctx, "watching a deployment panicked", "error", p, "stack", string(debug.Stack()))
-			err = fmt.Errorf("watch a deployment: panic: %v", p)
-		}
-	}()
+	defer panics.AsError(ctx, s.Log, &err, "watching a deployment")
 	return f()
 }
 

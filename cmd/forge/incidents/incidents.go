@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +19,7 @@ import (
 
 	"forge/cmd/forge/settings"
 	"forge/learn/production"
+	"forge/pipeline/panics"
 	"forge/pipeline/record"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
@@ -240,12 +240,7 @@ func (s *Service) take(ctx context.Context, trackers map[string]*production.Trac
 
 // read says what a delivery says. What cannot be read now cannot be read later.
 func (s *Service) read(d *record.Delivery) (r *reading, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			s.Log.Error("reading a delivery panicked", "delivery", d.GUID, "error", p, "stack", string(debug.Stack()))
-			err = fmt.Errorf("reading it panicked: %v", p)
-		}
-	}()
+	defer panics.AsError(context.Background(), s.Log.With("delivery", d.GUID), &err, "reading a delivery")
 	r = &reading{guid: d.GUID}
 	name, ok := strings.CutPrefix(d.Event, hookPrefix)
 	if strings.HasPrefix(d.Event, checkPrefix) { // the server itself has looked

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +15,7 @@ import (
 	"forge/github"
 	"forge/learn/production"
 	"forge/pipeline"
+	"forge/pipeline/panics"
 	"forge/pipeline/rollout"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
@@ -209,12 +209,7 @@ func (v *Service) save(ctx context.Context, row *store.Ship, s *Ship) error {
 // ship does for one run all that can be done now, and writes each step down before the
 // next.
 func (v *Service) ship(ctx context.Context, id int64) (err error) {
-	defer func() {
-		if p := recover(); p != nil { // others are shipped
-			v.Log.ErrorContext(ctx, "shipping a run panicked", "run", id, "error", p, "stack", string(debug.Stack()))
-			err = fmt.Errorf("ship run %d: panic: %v", id, p)
-		}
-	}()
+	defer panics.AsError(ctx, v.Log.With("run", id), &err, "shipping a run") // others are shipped
 	for range mostSteps {
 		row, err := v.DB.Ship(ctx, id)
 		if err != nil {

@@ -28,7 +28,7 @@ func said(s *Ship) string { return s.Say[len(s.Say)-1].String() }
 // Covers reliability 9.
 func TestPanicOverARun(t *testing.T) {
 	v := &Service{Options: Options{Log: slog.New(slog.DiscardHandler)}} // without a database
-	if err := v.ship(t.Context(), 7); err == nil || !strings.Contains(err.Error(), "ship run 7: panic") {
+	if err := v.ship(t.Context(), 7); err == nil || !strings.Contains(err.Error(), "shipping a run panicked") {
 		t.Errorf("ship: %v", err)
 	}
 }
