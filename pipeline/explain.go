@@ -89,7 +89,7 @@ func (r *Run) explainState(b *strings.Builder) {
 	case r.State == StateStopped:
 		fmt.Fprintf(b, "%s stopped it.\n\n", r.StoppedBy.Login)
 	case r.Fault != nil:
-		fmt.Fprintf(b, "Its last step broke down (%s): %s\n\n", r.Fault.Class, text.Clip(text.OneLine(r.Fault.Message), 200))
+		fmt.Fprintf(b, "Its last step broke down (%s): %s\n\n", r.Fault.Class, text.Clip(text.OneLine(r.Fault.Message), faultShown))
 	}
 	if end := r.Deadline(); !end.IsZero() {
 		who := r.StoppedBy.Login

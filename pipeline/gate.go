@@ -162,11 +162,13 @@ func (r *Run) choices(kind GateKind, g Guard) []Choice {
 }
 
 // acceptable reports whether the work can be taken as it is, at the question that a guard leads
-// to. What may not leave cannot, nor can a module that its parent could not merge. One that
-// changes nothing can, where that is what is asked about: others may have brought it.
+// to. What may not leave cannot, nor can what GitHub did not take: nobody could get at it. Nor
+// can a module that its parent could not merge. One that changes nothing can, where that is what is asked about: others may have brought it.
 func (r *Run) acceptable(g Guard) bool {
 	switch {
 	case g.Name == GuardSecret || r.partsMissing() || r.Part != nil && g.Name == GuardConflict:
+		return false
+	case g.Name == GuardPublish && r.Head != r.Published.Head:
 		return false
 	case r.Part != nil && g.Name == GuardNoProgress:
 		return true

@@ -79,13 +79,18 @@ const (
 	updateLimit = 3
 )
 
+// faultShown is how many characters of a fault a question shows. GitHub's reasons for a
+// refused push, and a package manager's, begin with what is always the same: a shorter
+// piece would end before the part that says what to do.
+const faultShown = 1500
+
 // guard checks what may fire at any moment: faults, the budget, the working time.
 func (r *Run) guard() *Guard {
 	c := r.Counters
 	cost, tokens := r.spent()
 	fault := ""
 	if r.Fault != nil {
-		fault = text.Clip(text.OneLine(r.Fault.Message), 200)
+		fault = text.Clip(text.OneLine(r.Fault.Message), faultShown)
 	}
 	switch {
 	case c.Faults+c.PublishFaults > 0 && r.Fault != nil && r.Fault.Class == FaultSecret:

@@ -238,3 +238,20 @@ func TestHeldBackIsNamed(t *testing.T) {
 		t.Errorf("exceptions %+v, want %q by ann", got, want)
 	}
 }
+
+// A question shows the whole of why GitHub refuses a push. What GitHub did not take cannot
+// be accepted: the run would end with work that nobody can get at.
+func TestRefusedPush(t *testing.T) {
+	r := &Run{State: StateRunning, Config: config.Default(), Base: "a", Head: "b", Loop: Loop{Counters: Counters{PublishFaults: 1}}}
+	r.Fault = &Fault{Class: FaultGitHub, Final: true, Message: strings.Repeat("rule ", 240) + "and what helps"}
+	g := r.guard()
+	if g == nil || g.Name != GuardPublish || !strings.HasSuffix(g.Detail, "and what helps") {
+		t.Fatalf("guard = %+v", g)
+	}
+	for published, want := range map[string]bool{"": false, "a": false, "b": true} {
+		r.Published.Head = published
+		if got := r.acceptable(*g); got != want {
+			t.Errorf("with %q on GitHub, acceptable = %v, want %v", published, got, want)
+		}
+	}
+}

@@ -77,6 +77,9 @@ func (v Renderer) commit(sha string) string {
 	if sha == "" {
 		return ""
 	}
+	if r := v.Run; sha == r.Head && sha != r.Published.Head && r.Counters.PublishFaults > 0 { // GitHub does not have it
+		return code(text.ShortSHA(sha))
+	}
 	return fmt.Sprintf("[`%s`](%s)", text.ShortSHA(sha), v.repoURL("commit/"+sha))
 }
 

@@ -436,7 +436,7 @@ func (v Renderer) iterationOf(sha string) *pipeline.Iteration {
 
 func (v Renderer) guardOrEnd() string {
 	if g := v.Run.Gate(); g != nil {
-		return strings.TrimSpace(v.guard(g.Guard) + "\n\n" + v.line(g.Question, 1000))
+		return strings.TrimSpace(v.guard(g.Guard) + "\n\n" + v.line(g.Question, 1800))
 	}
 	return v.line(v.Run.Ended, 1000)
 }

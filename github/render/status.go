@@ -90,7 +90,7 @@ func (v Renderer) notice() string {
 		if r.Published.Pull != nil {
 			where = fmt.Sprintf(" The details are in #%d.", r.Published.Pull.Number)
 		}
-		return quoted("IMPORTANT", fmt.Sprintf("%s%s\n\nAnswer with %s.", v.line(g.Question, 800), where, strings.Join(words, " · ")))
+		return quoted("IMPORTANT", fmt.Sprintf("%s%s\n\nAnswer with %s.", v.line(g.Question, 1800), where, strings.Join(words, " · ")))
 	}
 	if r.State.Ended() {
 		kind := map[pipeline.State]string{pipeline.StateVerified: "TIP", pipeline.StateFailed: "CAUTION"}[r.State]
@@ -111,7 +111,7 @@ func (v Renderer) notice() string {
 		if f.Final {
 			next = "Trying again cannot help before this is mended."
 		}
-		return quoted("WARNING", fmt.Sprintf("**A step broke down** (%s): %s\n\n%s", f.Class, v.line(f.Message, 1200), next))
+		return quoted("WARNING", fmt.Sprintf("**A step broke down** (%s): %s\n\n%s", f.Class, v.line(f.Message, 1800), next))
 	}
 	return ""
 }

@@ -9,6 +9,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/fence"
 	"forge/pipeline/lazyregexp"
+	"forge/pipeline/text"
 )
 
 // MovedError says that somebody else moved the branch: nothing was pushed.
@@ -214,9 +215,9 @@ func refusal(failed *gitError) string {
 			}
 		}
 	}
-	text := strings.Join(words, " ")
-	if text == "" {
-		text = lastLine(failed.stderr)
+	said := strings.Join(words, " ")
+	if said == "" {
+		said = lastLine(failed.stderr)
 	}
-	return text[:min(len(text), 1000)]
+	return text.Within(said, 1000)
 }

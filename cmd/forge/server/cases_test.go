@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -117,9 +118,16 @@ func TestPushRefused(t *testing.T) {
 	}
 	ts.label("acme")
 	ts.says("GitHub refuses what Forge must publish")
+	ts.says("or change what the commit does") // the whole of why, and what helps
 	run := ts.until("at a gate", func(r *pipeline.Run) bool { return r.Gate() != nil })
 	if g := run.Gate().Guard; g.Name != pipeline.GuardPublish {
 		t.Errorf("guard %+v", g)
+	}
+	if strings.Contains(ts.comments(), "/commit/"+run.Head) {
+		t.Errorf("a commit that GitHub does not have is linked")
+	}
+	if slices.ContainsFunc(run.Gate().Choices, func(c pipeline.Choice) bool { return c.Name == "accept" }) {
+		t.Error("what GitHub does not have can be accepted")
 	}
 	if err := ts.gh.SetRules(greetRepo); err != nil {
 		t.Fatal(err)

@@ -320,6 +320,7 @@ func TestRunThatCannotBeSigned(t *testing.T) {
 	ts.must(ts.gh.SetRules(greetRepo, githubtest.Rule{Type: "required_signatures", Pattern: "main"}))
 	ts.label("acme")
 	ts.says(`would take the executable bit of "greet.sh" away`)
+	ts.says("or change what the commit does")
 	run := ts.until("at a gate", func(r *pipeline.Run) bool { return r.Gate() != nil })
 	if g := run.Gate().Guard; g.Name != pipeline.GuardPublish {
 		t.Errorf("guard %+v", g)
