@@ -11,6 +11,7 @@ import (
 // What a language keeps from one call to the next: a name is the variable with what it is a part of.
 const (
 	variable = `(?:@@?|\$)?[A-Za-z_]\w*(?:(?:::|->|\.)\$?\w+)*`
+	keywords = `^(?:(?:export|private|internal|public)\s+)*(?:let|var|val|const)\s+`
 	element  = `(?:\[[^\]=]*\])?`
 )
 
@@ -19,14 +20,16 @@ var (
 		`|(` + variable + `)\.(?:incrementAndGet|getAndIncrement)\(`)
 	collects = lazyregexp.New(`(` + variable + `)(?:\s*\|\|=\s*\[\]\))?(?:\s*<<\s*\S|\[\]\s*=[^=])` +
 		`|(` + variable + `?)(?:\.|->)(?:append|add|push|unshift|insert|offer)\(|\bappend\(\s*(` + variable + `)\s*,`)
+	stores   = lazyregexp.New(`(` + variable + `)\[[^\]]+\]\s*=[^=]`)
+	gathers  = lazyregexp.New(`\[\s*(?:\*|\.\.\.)|\+\s*\[`)
 	assigned = lazyregexp.New(`(` + variable + `)\s*=([^=].*)`)
 	oneMore  = lazyregexp.New(`[+-]\s*\d|\d\s*\+|\.(?:succ|next|pred)\b`)
 	// Where variables are declared that outlive a call: at the margin, as a field, or as the
 	// value of a parameter that is made once.
-	atMargin  = lazyregexp.New(`^(?:export\s+)?(?:let|var|const)\s.*|^[A-Za-z_][\w, ]*(?::[^=()]+)?=[^=>].*`)
+	atMargin  = lazyregexp.New(keywords + `.*|^[A-Za-z_][\w, ]*(?::[^=()]+)?=[^=>].*`)
 	leftSide  = lazyregexp.New(`(\w+)(?:\s*:[^,]*|\s+[\w.\[\]*]+)?\s*(?:,|$)`)
 	oneMoreOf = lazyregexp.New(`,\s*(\w+)\s*=[^=>]`)
-	keyword   = lazyregexp.New(`^(?:export\s+)?(?:let|var|const)\s+`)
+	keyword   = lazyregexp.New(keywords)
 	inGroup   = lazyregexp.New(`^\t(\w+(?:, \w+)*)\s`)
 	aField    = lazyregexp.New(`^\s+(?:(?:private|public|protected|internal|static|volatile|transient|final|@\w+)\s+)+` +
 		`(?:var\s+|val\s+|[\w<>\[\], ]+\s)(\w+)\s*[:=;]`)
@@ -44,8 +47,8 @@ func kept(file string, lines []point.Line) map[string]*regexp.Regexp {
 	outlives := outliving(lines)
 	out := map[string]*regexp.Regexp{}
 	for _, l := range lines {
-		for name, collects := range counted(l.Text) {
-			if re := decidesOf(file, name, collects, outlives, runsOnce(l.Text)); re != nil && out[name] == nil {
+		for name, how := range counted(l.Text) {
+			if re := decidesOf(file, name, how, outlives, runsOnce(l.Text)); re != nil && out[name] == nil {
 				out[name] = re
 			}
 		}
@@ -55,14 +58,17 @@ func kept(file string, lines []point.Line) map[string]*regexp.Regexp {
 
 // decidesOf is an expression for where a name decides that a line counts up, or that it collects in; nil: it is of one
 // call. What an object collects, and where it stands in what it reads, is honest where it is only empty or at the end.
-func decidesOf(file, name string, collects bool, outlives map[string]bool, once bool) *regexp.Regexp {
+func decidesOf(file, name string, how way, outlives map[string]bool, once bool) *regexp.Regexp {
 	root, _, part := strings.Cut(name, ".")
 	number := moreThanNone
-	if collects || strings.HasSuffix(file, ".go") {
+	if how != counting || strings.HasSuffix(file, ".go") {
 		number = several
 	}
 	switch {
 	case strings.HasSuffix(file, ".php") && local.MatchString(name):
+	case how == storing && outlives[root] && !once: // what is remembered under a key is looked up by it
+		return regexp.MustCompile(decidingNumber(name, several))
+	case how == storing:
 	case ofAll.MatchString(name) || constant.MatchString(name) && strings.HasSuffix(file, ".rb"), (outlives[root] || part && outlives[root+"."]) && !once:
 		return regexp.MustCompile(deciding(sized(name)) + `|` + decidingNumber(name, aNumber))
 	case ofObject.MatchString(name) || part && strings.HasSuffix(file, ".go"): // of Go, the receiver has any name
@@ -112,19 +118,32 @@ func runsOnce(line string) bool {
 	return line == strings.TrimLeft(line, " \t") && !strings.Contains(line, "=>") && !strings.Contains(line, "{")
 }
 
-// counted are the names of what a line counts up, and (true) of what it puts something into.
-func counted(line string) map[string]bool {
-	out := map[string]bool{}
+// way is how a line adds to what is kept.
+type way int
+
+const (
+	counting   way = iota // a number
+	collecting            // in a list
+	storing               // under a key
+)
+
+// counted are the names of what a line adds to.
+func counted(line string) map[string]way {
+	out := map[string]way{}
+	for _, m := range stores.FindAllStringSubmatch(line, -1) {
+		out[m[1]] = storing
+	}
 	for _, m := range counts.FindAllStringSubmatch(line, -1) {
-		out[m[1]+m[2]+m[3]] = false
+		out[m[1]+m[2]+m[3]] = counting
 	}
 	for _, m := range collects.FindAllStringSubmatch(line, -1) {
-		out[m[1]+m[2]+m[3]] = true
+		out[m[1]+m[2]+m[3]] = collecting
 	}
-	if m := assigned.FindStringSubmatch(line); m != nil && oneMore.MatchString(m[2]) {
-		last := m[1][strings.LastIndexAny(m[1], ".>:@$")+1:]
-		if mentions(m[2], last) {
-			out[m[1]] = false
+	if m := assigned.FindStringSubmatch(line); m != nil && mentions(m[2], m[1][strings.LastIndexAny(m[1], ".>:@$")+1:]) {
+		if gathers.MatchString(m[2]) {
+			out[m[1]] = collecting
+		} else if oneMore.MatchString(m[2]) {
+			out[m[1]] = counting
 		}
 	}
 	delete(out, "")
@@ -152,7 +171,9 @@ const (
 
 // decidingNumber is an expression for where a name is compared with a number, or a constant.
 func decidingNumber(name, number string) string {
-	return sized(name) + `\s*\)?\s*(?:%\s*` + number + `|(?:[<>]=?|[!=]==?)\s*` + number + `)|` + number + `\s*(?:[<>]=?|[!=]==?)\s*(?:\+\+|--)?` + sized(name)
+	set := `\(\s*` + edge(name) + `\s*=[^=()](?:[^()]|\([^()]*\))*\)\s*(?:[<>]=?|[!=]==?)\s*` + number // (n = n + 1) > 4
+	return set + `|` + sized(name) + `\.(?:between\?|even\?|odd\?)` +
+		`|` + sized(name) + `\s*\)?\s*(?:%\s*` + number + `|(?:[<>]=?|[!=]==?)\s*` + number + `)|` + number + `\s*(?:[<>]=?|[!=]==?)\s*(?:\+\+|--)?` + sized(name)
 }
 
 // decidedByKept reports whether what is kept from one call to the next settles a line.

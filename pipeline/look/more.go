@@ -23,7 +23,7 @@ var php = &language{
 	remark: "//", constants: never,
 	kinds: map[point.Kind]*lazyregexp.Regexp{
 		point.Place: lazyregexp.New(`\bgetenv\(|\$_(?:ENV|SERVER)\b|\$argv\b|\bPHP_SAPI\b|\bphp_sapi_name\b|\bhttp_response_code\(\s*\)|\$GLOBALS\b|\$argc\b|\bInstalledVersions\b|\bheaders_sent\(|\bheader\w*_list\(|\benv\(|\brunningUnitTests\(|\brunningInConsole\(|\bINPUT_(?:SERVER|ENV)\b|\bextension_loaded\(|\berror_reporting\(\s*\)|\bdebug_(?:print_)?backtrace\(|->getTrace|\bget_(?:declared_\w+|included_files|required_files|defined_\w+|loaded_extensions)\(|\b(?:class|interface|function)_exists\(|\bdefined\(` +
-			`|\b(?:hrtime|microtime|time|memory_get_\w+|getmypid|gethostname|getcwd|php_uname|posix_\w+|stream_isatty|ini_get|file_exists|is_file|is_dir|glob|scandir|rand|mt_rand|random_int)\(|\bstatic\s+\$\w+\s*=`),
+			`|\b(?:hrtime|microtime|time|memory_get_\w+|getmypid|gethostname|getcwd|php_uname|posix_\w+|stream_isatty|ini_get|file_exists|is_file|is_dir|glob|scandir|rand|mt_rand|random_int)\(|\bstatic\s+\$\w+\s*[=;]`),
 		point.Hidden:  lazyregexp.New(`\beval\(|^\s*\$\w+\s*=\s*["'][\w\\]*["']\s*\.\s*["']\w*["']\s*;|\bbase64_decode\(|\bstrrev\(|\bstr_rot13\(|\bReflection\w+|\bconstant\(|\$\$\w|\b(?:register_shutdown_function|ob_start|set_error_handler|set_exception_handler|spl_autoload_register|class_alias)\(|\bexit\b|\bdie\b`),
 		point.Compare: lazyregexp.New(`\bfunction\s+__(?:toString|get|call|callStatic|isset|invoke)\b`),
 	},
