@@ -49,6 +49,7 @@ type Project struct {
 	Lacks   string   `json:"lacks,omitempty"`
 
 	elsewhere []string // what is asked for that no registry has, and that is left out
+	unasked   []string // package indexes that are named, in whose place the server's registry is asked
 	hints     []string // what may help when it fails
 
 	stage   map[string][]byte  // files of the tree, before anything is run
@@ -92,17 +93,32 @@ func (r *Recipe) Lacking() []string {
 	return out
 }
 
+// Unasked says which package indexes that the repository names are not asked.
+func (r *Recipe) Unasked() []string {
+	var out []string
+	for _, p := range r.Projects {
+		if len(p.unasked) > 0 {
+			out = append(out, fmt.Sprintf("the server's registry is asked (%s), and not what the repository names: %s", p, withoutLogins(p.unasked)))
+		}
+	}
+	return out
+}
+
 // login is who signs in at an address.
 var login = lazyregexp.New(`://[^/@\s]+@`)
 
 // notOfRegistries says what cannot be had, and what to do.
 func notOfRegistries(names []string) string {
-	n := len(names)
-	if n > 5 {
+	return "not from a registry, and nothing else is reached: " + withoutLogins(names) +
+		". Publish it where the server's registries have it, or commit it"
+}
+
+// withoutLogins lists addresses for people, the first of many.
+func withoutLogins(names []string) string {
+	if n := len(names); n > 5 {
 		names = append(slices.Clone(names[:5]), fmt.Sprintf("%d more", n-5))
 	}
-	return "not from a registry, and nothing else is reached: " + text.Clip(login.ReplaceAllString(strings.Join(names, ", "), "://"), 400) +
-		". Publish it where the server's registries have it, or commit it"
+	return text.Clip(login.ReplaceAllString(strings.Join(names, ", "), "://"), 400)
 }
 
 // Inputs are the files that decide what is installed, sorted.

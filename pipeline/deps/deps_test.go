@@ -67,6 +67,9 @@ func describe(r *Recipe) string {
 		for _, name := range p.elsewhere {
 			fmt.Fprintf(&b, "  without %s\n", name)
 		}
+		for _, name := range p.unasked {
+			fmt.Fprintf(&b, "  not asked: %s\n", name)
+		}
 		if p.Lacks != "" {
 			fmt.Fprintf(&b, "  lacks: %s\n", p.Lacks)
 			continue
@@ -125,6 +128,15 @@ func TestFind(t *testing.T) { // D1
 				t.Errorf("got:\n%s\nwant:\n%s", got, want)
 			}
 		})
+	}
+}
+
+// Which package indexes are not asked is said without who signs in there.
+func TestUnaskedIndexes(t *testing.T) {
+	r := find(t, map[string]string{"requirements.txt": "left\n--extra-index-url https://me:secret@pypi.acme.example/simple\n"}, whole)
+	want := []string{"the server's registry is asked (pip), and not what the repository names: https://pypi.acme.example/simple"}
+	if got := r.Unasked(); !slices.Equal(got, want) {
+		t.Errorf("Unasked = %q, want %q", got, want)
 	}
 }
 

@@ -193,7 +193,11 @@ func (f *finder) pythonProject(dir string) (*Project, error) {
 		return nil, err
 	}
 	if p.steps = f.pipSteps(p, tree, lists); len(p.steps) == 0 {
-		return nil, nil
+		if len(p.elsewhere) == 0 {
+			return nil, nil
+		}
+		p.stage, p.Lacks = nil, notOfRegistries(p.elsewhere) // to be said, although there is nothing to install
+		return p, nil
 	}
 	site := path.Join(root, tree, "site")
 	project.stageMetadata(p, path.Join(tree, "site"))
@@ -257,8 +261,12 @@ func (f *finder) pipSteps(p *Project, tree string, lists map[string]list) []work
 var (
 	includes = lazyregexp.New(`^\s*(-r|--requirement|-c|--constraint)[\s=]+(\S+)`)
 	pipFlags = lazyregexp.New(`^\s*(?:-i|--index-url|--extra-index-url|-f|--find-links|--trusted-host|--no-index|--pre|--prefer-binary|--no-binary|--only-binary)\b`)
+	index    = lazyregexp.New(`^\s*(?:-i|--index-url|--extra-index-url|-f|--find-links)[\s=]+(\S+)`)
 	itself   = lazyregexp.New(`^\s*(?:-e\s+|--editable[\s=]+)?\.{1,2}(?:/[\w./-]*)?(?:\[[\w,\s-]*\])?\s*(?:#.*)?$`)
 )
+
+// publicIndex is the one whose packages a server's registry has.
+var publicIndex = lazyregexp.New(`^https?://(?:www\.)?pypi\.(?:org|python\.org)/`)
 
 // requirements reads one list, and those that it includes. Their lines are put
 // together: what installs the repository itself is left out, because its source is
@@ -276,10 +284,16 @@ func (f *finder) requirements(p *Project, lists map[string]list, name string, co
 	var kept strings.Builder
 	for line := range strings.Lines(string(bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")))) {
 		if m := includes.FindStringSubmatch(line); m != nil {
+			if !slices.Contains(f.every, path.Join(path.Dir(name), m[2])) { // of an address, or not there
+				p.elsewhere = append(p.elsewhere, m[1]+" "+m[2])
+			}
 			if err := f.requirements(p, lists, path.Join(path.Dir(name), m[2]), constraint || m[1] == "-c" || m[1] == "--constraint"); err != nil {
 				return err
 			}
 			continue
+		}
+		if m := index.FindStringSubmatch(line); m != nil && !publicIndex.MatchString(m[1]) && !slices.Contains(p.unasked, m[1]) {
+			p.unasked = append(p.unasked, m[1])
 		}
 		if line, err = f.packaged(p, name, line); err != nil {
 			return err

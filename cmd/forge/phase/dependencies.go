@@ -142,6 +142,7 @@ func (x *Executor) installed(ctx context.Context, run *pipeline.Run, ws *sandbox
 		return p, err
 	}
 	changed := len(p.told) > 0
+	p.told = append(p.told, recipe.Unasked()...)
 	for _, lack := range recipe.Lacking() {
 		p.told = append(p.told, deps.CannotInstall+" ("+lack+")")
 	}
