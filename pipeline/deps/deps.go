@@ -289,11 +289,14 @@ if p=$(python3 -m pip --version 2>/dev/null); then v pip "$p"; fi
 if p=$(mvn -v 2>/dev/null); then v mvn "$p"; fi
 if command -v composer >/dev/null && p=$(COMPOSER_HOME=/tmp composer --version --no-ansi --no-plugins 2>/dev/null); then v composer "$p"; fi`
 
+// escapes are what a terminal shows as colours: Maven's version comes in them.
+var escapes = lazyregexp.New(`\x1b\[[0-9;]*[A-Za-z]`)
+
 // ParseTools reads what [ToolScript] printed.
 func ParseTools(out string) map[string]string {
 	tools := map[string]string{}
 	for line := range strings.Lines(out) {
-		if name, version, ok := strings.Cut(strings.TrimSpace(line), " "); ok && version != "" {
+		if name, version, ok := strings.Cut(strings.TrimSpace(escapes.ReplaceAllString(line, "")), " "); ok && version != "" {
 			tools[name] = version
 		}
 	}

@@ -222,8 +222,8 @@ func TestKeyOfClassMap(t *testing.T) { // D1
 }
 
 func TestTools(t *testing.T) {
-	got := ParseTools("go go1.26.8\nnpm 11.19.1\npython3 Python 3.11.2\npip pip 23.0.1 from /usr\n\nnode \n")
-	want := map[string]string{"go": "go1.26.8", "npm": "11.19.1", "python3": "Python 3.11.2", "pip": "pip 23.0.1 from /usr"}
+	got := ParseTools("go go1.26.8\nnpm 11.19.1\npython3 Python 3.11.2\npip pip 23.0.1 from /usr\n\nnode \nmvn \x1b[1mApache Maven 3.9.9 (8e8579a)\x1b[m\n")
+	want := map[string]string{"go": "go1.26.8", "npm": "11.19.1", "python3": "Python 3.11.2", "pip": "pip 23.0.1 from /usr", "mvn": "Apache Maven 3.9.9 (8e8579a)"}
 	if !maps.Equal(got, want) {
 		t.Errorf("%v", got)
 	}

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -28,6 +30,7 @@ import (
 	"forge/learn/impact"
 	"forge/pipeline/agent"
 	"forge/pipeline/deps"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/sandbox"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
@@ -55,6 +58,7 @@ type Diagnosis struct {
 // doctor collects diagnoses.
 type doctor struct {
 	o    Options
+	home string           // the state directory of the settings; o's may be one for the time of the look
 	db   *store.DB        // of a server that runs; nil: it is opened
 	work *sandbox.Manager // likewise
 	mu   sync.Mutex
@@ -81,9 +85,22 @@ const examineWithin = 30 * time.Second
 
 // Doctor looks at everything that a server with these settings needs, and says what
 // is wrong and how to mend it. repo, OWNER/NAME, is looked at, too; "" is none. It
-// changes nothing but what every start makes: the state directory and the database.
+// leaves nothing behind: what no server has made yet, it does not make either, because
+// who looks may be another user than the server's.
 func Doctor(ctx context.Context, o Options, repo string) []Diagnosis {
-	return (&doctor{o: o}).examine(ctx, repo)
+	d := &doctor{o: o, home: o.Config.StateDir}
+	if _, err := os.Stat(filepath.Join(d.home, "work")); err != nil { // of work trees: no server was here
+		scratch, err := os.MkdirTemp("", "forge-doctor-")
+		if err == nil {
+			defer os.RemoveAll(scratch)
+			err = os.Chmod(scratch, 0o711) // #nosec G302 -- the worker's user passes through it
+		}
+		if err != nil {
+			return []Diagnosis{{Area: "disk", Grade: GradeBad, Says: text.Scrub(err.Error()), Fix: "make room for temporary files"}}
+		}
+		d.o.Config.StateDir = scratch
+	}
+	return d.examine(ctx, repo)
 }
 
 // Unreadable are the diagnoses of settings that cannot be read: one for each of the
@@ -153,9 +170,15 @@ const (
 )
 
 func (d *doctor) disk(context.Context) {
-	dir := d.o.Config.StateDir
-	if err := d.o.Config.MakeStateDir(); err != nil {
-		d.say("disk", GradeBad, "set state_dir to a directory that the server's user may make, or make it", "%v", err)
+	dir := cmp.Or(d.home, d.o.Config.StateDir)
+	if _, err := os.Stat(dir); err != nil {
+		above, err := mayMake(dir)
+		if err != nil {
+			d.say("disk", GradeBad, "set state_dir to a directory that the server's user may make, or make it", "%v", err)
+			return
+		}
+		d.ok("disk", "%s is not there yet: `forge serve` makes it", dir)
+		d.room(above)
 		return
 	}
 	probe, err := os.CreateTemp(dir, "doctor-")
@@ -165,6 +188,31 @@ func (d *doctor) disk(context.Context) {
 	}
 	probe.Close()
 	os.Remove(probe.Name())
+	d.room(dir)
+}
+
+// mayMake finds the directory in which the first of a path's that are not there would be
+// made, and reports why that cannot be.
+func mayMake(dir string) (above string, err error) {
+	for above = filepath.Dir(dir); ; above = filepath.Dir(above) {
+		info, err := os.Stat(above)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && above != filepath.Dir(above):
+			continue
+		case err == nil && !info.IsDir():
+			err = fmt.Errorf("%s is no directory", above)
+		case err == nil:
+			err = unix.Access(above, unix.W_OK|unix.X_OK)
+		}
+		if err != nil {
+			err = fmt.Errorf("%s is not there, and cannot be made in %s: %w", dir, above, err)
+		}
+		return above, err
+	}
+}
+
+// room says how much is free where a directory is.
+func (d *doctor) room(dir string) {
 	free, err := freeDisk(dir)
 	switch {
 	case err != nil:
@@ -195,6 +243,9 @@ func size(n int64) string {
 func (d *doctor) database(ctx context.Context) {
 	db := d.db
 	if db == nil {
+		if d.noDatabase() {
+			return
+		}
 		var err error
 		if db, err = openStore(ctx, d.o); err != nil {
 			d.say("database", GradeBad, "check database_url: a file's path, or postgres://USER:PASSWORD@HOST/NAME", "cannot be opened: %v", err)
@@ -225,6 +276,32 @@ func (d *doctor) database(ctx context.Context) {
 		return
 	}
 	d.ok("database", "can be written")
+}
+
+// noDatabase reports whether there is no file to look into yet, and says so.
+func (d *doctor) noDatabase() bool {
+	address := d.o.Config.DatabaseURL.Reveal()
+	if d.o.Database != "" || !filepath.IsAbs(address) {
+		return false // opened as it is
+	}
+	if _, err := os.Lstat(address); !errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	above := filepath.Dir(address)
+	info, err := os.Stat(above)
+	switch {
+	case above == d.home: // which the look at the disk is about
+	case err == nil && !info.IsDir():
+		err = errors.New("its folder is none")
+	case err == nil:
+		err = unix.Access(above, unix.W_OK|unix.X_OK)
+	}
+	if err != nil && above != d.home {
+		d.say("database", GradeBad, "check database_url: a file's path, or postgres://USER:PASSWORD@HOST/NAME", "%s cannot be made: %v", address, err)
+		return true
+	}
+	d.ok("database", "SQLite, %s is not there yet: `forge serve` makes it", address)
+	return true
 }
 
 // memory says whether runs do worse with what Forge has learnt.
@@ -354,7 +431,7 @@ func (d *doctor) sandbox(ctx context.Context) {
 	}
 	var there []string
 	for _, name := range slices.Sorted(maps.Keys(tools)) {
-		there = append(there, name+" ("+strings.TrimPrefix(strings.Join(strings.Fields(tools[name])[:min(2, len(strings.Fields(tools[name])))], " "), "go")+")")
+		there = append(there, name+" ("+shortVersion(tools[name])+")")
 	}
 	if len(there) == 0 {
 		d.say("tools", GradeWarn, "install those that your repositories need", "no toolchain is seen in the sandbox: no Go, Node, Python or Rust")
@@ -370,6 +447,14 @@ func (d *doctor) sandbox(ctx context.Context) {
 			d.say("tools", GradeWarn, "install it for all users, under /usr", "%s is on this machine, but the sandbox does not see it", name)
 		}
 	}
+}
+
+// versionOf is the first version in what a tool says of itself, such as "Composer
+// version 2.7.1 2024-02-09".
+var versionOf = lazyregexp.New(`\d+(?:\.\d+)+[\w.+-]*`)
+
+func shortVersion(said string) string {
+	return cmp.Or(versionOf.FindString(said), text.Clip(said, 40))
 }
 
 // cgroups says by what commands are held to their limits: by the kernel, or by being

@@ -143,6 +143,45 @@ func TestDoctorFindsNothing(t *testing.T) {
 	}
 }
 
+// Covers D2: to look leaves nothing behind where no server has been. What a person makes
+// who only looks, as root perhaps, a server of another user could not use.
+func TestDoctorMakesNothing(t *testing.T) {
+	for name, there := range map[string]bool{"no state directory": false, "an empty one": true} {
+		var state string
+		list := newPatient(t, nil, func(p *patient) {
+			state = filepath.Join(p.dir, "new", "state")
+			p.env["FORGE_STATE_DIR"] = state
+			delete(p.env, "FORGE_DATABASE_URL")
+			if there {
+				if err := os.MkdirAll(state, 0o711); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p.cfg = func(c *settings.Config) {
+				c.UnsafeNoSandbox, c.Dependencies, c.Registries = false, true, nowhere("npm")
+			}
+		})
+		if entries, err := os.ReadDir(state); len(entries) > 0 || there != (err == nil) {
+			t.Errorf("%s: then it holds %v (%v)", name, entries, err)
+		}
+		if _, err := os.Stat(filepath.Dir(state)); !there && err == nil {
+			t.Errorf("%s: the directory above is made", name)
+		}
+		if !has(list, "database", GradeOK, "forge.db is not there yet") || has(list, "disk", GradeBad) || there == has(list, "disk", GradeOK, "is not there yet") {
+			t.Errorf("%s:\n%s", name, told(list))
+		}
+	}
+}
+
+func TestShortVersion(t *testing.T) {
+	for said, want := range map[string]string{"go1.26.8": "1.26.8", "Composer version 2.7.1 2024-02-09": "2.7.1", "v22.1.0": "22.1.0",
+		"pip 23.0.1 from /usr": "23.0.1", "Apache Maven 3.9.9 (8e8579a)": "3.9.9", "of its own": "of its own"} {
+		if got := shortVersion(said); got != want {
+			t.Errorf("shortVersion(%q) = %q, want %q", said, got, want)
+		}
+	}
+}
+
 func mustIssue(t *testing.T, gh *githubtest.Server) int {
 	t.Helper()
 	n, err := gh.As("acme").OpenIssue("acme/greet", "A title", "and a body")
