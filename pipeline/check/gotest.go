@@ -246,6 +246,12 @@ func (g *goOutput) packageResult(r *result, p *goPackage) {
 func (g *goOutput) packageFailure(r *result, p *goPackage) {
 	if p.build != "" && g.byBuild[p.build] != nil || g.brokenBuild(p) {
 		r.lose(p.path)
+		if b := g.byBuild[p.build]; b != nil && b.ended == "fail" {
+			if r.unbuilt == nil {
+				r.unbuilt = map[string]bool{}
+			}
+			r.unbuilt[p.path] = true
+		}
 		return // reported once, with the build
 	}
 	var lines []string

@@ -123,6 +123,11 @@ func (p *planting) made(t *testcase) bool { return p != nil && strings.Contains(
 func (p *planting) look(c *checker) {
 	for _, s := range c.suites {
 		red := s.done.Exit != 0 || s.result.failing() > 0
+		for _, one := range p.list { // a test that was not built can report nothing
+			if path.Ext(one.file) == ".go" && s.result.unbuilt[c.packageOf(path.Dir(one.file))] {
+				p.lost[one.file] = true
+			}
+		}
 		for i := range s.result.cases {
 			t := &s.result.cases[i]
 			for _, one := range p.list {

@@ -47,6 +47,7 @@ type result struct {
 	partial bool            // it broke off: a test that is not here may still exist
 	cut     bool            // output was lost: the same
 	lost    map[string]bool // groups that broke off as a whole
+	unbuilt map[string]bool // Go packages that were not built, because one that they need was not; that one is a failure
 }
 
 func (r *result) lose(group string) {
