@@ -69,6 +69,10 @@ func (p *publisher) openPull(ctx context.Context) error {
 				return look
 			}
 		}
+		if now, look := p.app.Repo(ctx, r.Repo.Installation, r.Repo.Owner, r.Repo.Name); look == nil && now.DefaultBranch != r.Repo.DefaultBranch {
+			return final("%v. The default branch of %s is %s by now, and this run began for %s: cancel it and give the issue the label again, "+
+				"or make %[4]s again until its pull request is merged.", err, r.Repo.FullName(), now.DefaultBranch, r.Repo.DefaultBranch)
+		}
 		return final("%v. See whether %s can be merged into %s at all, and whether the repository allows draft pull requests.", err, r.Branch, r.Repo.DefaultBranch)
 	}
 	if err != nil {

@@ -102,6 +102,32 @@ func (a *App) Repo(ctx context.Context, installation int64, owner, name string) 
 		DefaultBranch: r.GetDefaultBranch(), CloneURL: r.GetCloneURL(), Installation: installation}, nil
 }
 
+// Closed says what of a repository is shut, so that no run can work there.
+func (a *App) Closed(ctx context.Context, repo pipeline.Repo) ([]string, error) {
+	s, err := a.session(repo)
+	if err != nil {
+		return nil, err
+	}
+	r, _, err := s.rest.Repositories.Get(ctx, repo.Owner, repo.Name)
+	if err = explain("read the repository "+repo.FullName(), "metadata: read", err); err != nil {
+		return nil, err
+	}
+	return closed(r), nil
+}
+
+func closed(r *gh.Repository) (why []string) {
+	if r.GetArchived() {
+		why = append(why, "it is archived, and takes no push, comment or pull request")
+	}
+	if r.GetDisabled() {
+		why = append(why, "it is disabled by GitHub")
+	}
+	if r.HasIssues != nil && !*r.HasIssues {
+		why = append(why, "its issues are switched off, and Forge works on labelled ones")
+	}
+	return why
+}
+
 // Issue returns issue n as a task. A pull request is no task.
 func (a *App) Issue(ctx context.Context, repo pipeline.Repo, n int) (task pipeline.Task, labels []string, err error) {
 	op := fmt.Sprintf("read issue #%d of %s", n, repo.FullName())

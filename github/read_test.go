@@ -134,6 +134,25 @@ func TestComments(t *testing.T) {
 	}
 }
 
+// Covers D2: what is shut in a repository is said; what an answer does not name is not.
+func TestClosed(t *testing.T) {
+	for answer, want := range map[string][]string{
+		`{"archived":false,"disabled":false,"has_issues":true}`: nil, `{}`: nil,
+		`{"archived":true,"has_issues":false}`: {"archived", "issues are switched off"}, `{"disabled":true}`: {"disabled"},
+	} {
+		got, err := testApp(t, routes(t, map[string]string{"GET /repos/octo/repo": answer})).Closed(context.Background(), rendertest.Repo())
+		if err != nil || len(got) != len(want) {
+			t.Errorf("%s: %q, %v; want %q", answer, got, err, want)
+			continue
+		}
+		for i := range want {
+			if !strings.Contains(got[i], want[i]) {
+				t.Errorf("%s: %q, want %q", answer, got[i], want[i])
+			}
+		}
+	}
+}
+
 // Covers reliability 6 and lessons 18.
 func TestSweep(t *testing.T) {
 	var sent []string

@@ -291,6 +291,24 @@ func TestDefaultBranchOfAnotherName(t *testing.T) {
 	}
 }
 
+// A default branch that gets another name while a run works is named as what it is, with
+// what helps: the run's branch has nowhere to go.
+func TestDefaultBranchIsRenamed(t *testing.T) {
+	t.Parallel()
+	var once sync.Once
+	ts := newTestServer(t, testOptions{on: func(ts *testServer, run *pipeline.Run, e pipeline.Event) {
+		if run.Plan != nil {
+			once.Do(func() { ts.must(ts.gh.SetDefaultBranch(greetRepo, "trunk")) })
+		}
+	}})
+	ts.label("acme")
+	ts.says("is trunk by now, and this run began for main")
+	run := ts.until("at a gate", func(r *pipeline.Run) bool { return r.Gate() != nil })
+	if g := run.Gate(); g.Guard.Name != pipeline.GuardPublish || !strings.Contains(g.Question, "give the issue the label again") {
+		t.Errorf("gate %+v", g)
+	}
+}
+
 // Another base for the pull request, as in a stack of them, is said and changes nothing
 // else: the verdict stays one about the default branch.
 func TestStackedBase(t *testing.T) {

@@ -202,7 +202,10 @@ func mayMake(dir string) (above string, err error) {
 		case err == nil && !info.IsDir():
 			err = fmt.Errorf("%s is no directory", above)
 		case err == nil:
-			err = unix.Access(above, unix.W_OK|unix.X_OK)
+			var probe string
+			if probe, err = os.MkdirTemp(above, ".forge-doctor-"); err == nil {
+				err = os.Remove(probe)
+			}
 		}
 		if err != nil {
 			err = fmt.Errorf("%s is not there, and cannot be made in %s: %w", dir, above, err)

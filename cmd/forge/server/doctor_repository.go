@@ -17,18 +17,34 @@ import (
 	"forge/pipeline/sandbox"
 )
 
-// refusals are rules of branches that stand in Forge's way, and what to do, with SLUG/
-// for where its branches are.
+// leaveOut is what helps where a rule for branches that people work for holds for Forge's, too.
+const leaveOut = "leave SLUG/** out of the rule"
+
+// refusals are rules of branches that stand in Forge's way where its own branches are, and
+// what to do, with SLUG/ for where those are; "" stands in nobody's way.
 var refusals = map[string]string{
 	"file_path_restriction":       "a push that changes such a file is refused; list the same paths under paths.protected",
 	"creation":                    "Forge makes branches SLUG/**: leave them out of the rule",
 	"update":                      "Forge pushes to branches SLUG/**: leave them out of the rule",
 	"non_fast_forward":            "",
+	"deletion":                    "",
+	"required_signatures":         "", // looked at by itself
+	"copilot_code_review":         "",
+	"pull_request":                "it refuses every push to such a branch: " + leaveOut,
+	"merge_queue":                 "it refuses every push to such a branch: " + leaveOut,
+	"required_status_checks":      "it refuses pushes of what was not checked yet: " + leaveOut,
+	"required_deployments":        "it refuses pushes of what was not deployed yet: " + leaveOut,
+	"workflows":                   "it refuses pushes of what the workflows have not passed yet: " + leaveOut,
+	"code_scanning":               "it refuses pushes of what was not scanned yet: " + leaveOut,
+	"code_quality":                "it refuses pushes of what was not looked at yet: " + leaveOut,
+	"required_linear_history":     "Forge merges the base branch into its own: " + leaveOut + ", or set on_base_moved so that it does not",
 	"branch_name_pattern":         "Forge's branches are SLUG/issue-N-…: allow the pattern ^SLUG/",
 	"commit_message_pattern":      "Forge's commit messages may not fit: let the App bypass the rule",
 	"committer_email_pattern":     "Forge commits as its bot user: allow its address",
 	"commit_author_email_pattern": "Forge commits as its bot user: allow its address",
-	"max_file_size":               "",
+	"max_file_size":               "a push with a larger file is refused: let the App bypass the rule, or keep such files out of its tasks",
+	"max_file_path_length":        "a push with a longer path is refused: let the App bypass the rule",
+	"file_extension_restriction":  "a push that changes such a file is refused; list the same files under paths.protected",
 }
 
 func (d *doctor) repository(ctx context.Context, app *github.App, facts *github.Facts, full string) {
@@ -48,6 +64,7 @@ func (d *doctor) repository(ctx context.Context, app *github.App, facts *github.
 		d.say("repository", GradeBad, "install the App on it: "+page+"/installations/new", "%v", err)
 		return
 	}
+	d.closed(ctx, app, repo)
 	how := d.o.Config.Run
 	raw, err := app.File(ctx, repo, configPath, repo.DefaultBranch)
 	switch {
@@ -67,6 +84,17 @@ func (d *doctor) repository(ctx context.Context, app *github.App, facts *github.
 	d.deploys(ctx, app, facts, repo, how)
 	d.rules(ctx, app, repo, how.Commits)
 	d.versions(ctx, app, repo)
+}
+
+// closed says what of a repository is shut, so that no run can work there.
+func (d *doctor) closed(ctx context.Context, app *github.App, repo pipeline.Repo) {
+	why, err := app.Closed(ctx, repo)
+	if err != nil {
+		d.say("repository", GradeBad, "", "%v", err)
+	}
+	for _, w := range why {
+		d.say("repository", GradeBad, "open it again in the repository's settings", "%s: %s", repo.FullName(), w)
+	}
 }
 
 // deploys looks whether the App may do and hear what the repository's settings for
@@ -152,18 +180,29 @@ func (d *doctor) rules(ctx context.Context, app *github.App, repo pipeline.Repo,
 			d.say("repository", GradeWarn, "", "%v", err)
 			continue
 		}
-		own := branch != repo.DefaultBranch
 		for _, r := range rules {
-			fix := strings.ReplaceAll(refusals[r.Type], "SLUG/", d.o.Config.Slug+"/")
-			switch {
-			case r.Type == "required_signatures" && commits == "git":
-				d.say("repository", GradeBad, "remove `commits: git`: GitHub then makes and signs Forge's commits", "%s must have signed commits, and commits of Forge's are not signed", branch)
-			case r.Type == "required_status_checks" && !own:
-				d.requiredCheck(repo, r)
-			case fix != "" && own:
-				d.say("repository", GradeWarn, fix, "a rule of %s holds for %s: %s", repo.FullName(), branch, r.Type)
-			}
+			d.rule(repo, branch, commits, r)
 		}
+	}
+}
+
+// rule says whether one stands in the way of a branch.
+func (d *doctor) rule(repo pipeline.Repo, branch, commits string, r github.Rule) {
+	own := branch != repo.DefaultBranch
+	fix, known := refusals[r.Type]
+	if !known {
+		fix = "it is not known here: see whether it refuses pushes of the App to SLUG/**"
+	}
+	fix = strings.ReplaceAll(fix, "SLUG/", d.o.Config.Slug+"/")
+	switch {
+	case r.Type == "required_signatures" && commits == "git":
+		d.say("repository", GradeBad, "remove `commits: git`: GitHub then makes and signs Forge's commits", "%s must have signed commits, and commits of Forge's are not signed", branch)
+	case r.Type == "required_status_checks" && !own:
+		d.requiredCheck(repo, r)
+	case r.Type == "required_deployments" && !own:
+		d.say("repository", GradeWarn, "have pull requests deployed there by a workflow, or by people", "%s takes a pull request only once it was deployed: %s", branch, r.Type)
+	case fix != "" && own:
+		d.say("repository", GradeWarn, fix, "a rule of %s holds for %s: %s", repo.FullName(), branch, r.Type)
 	}
 }
 

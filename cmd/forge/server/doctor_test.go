@@ -173,6 +173,30 @@ func TestDoctorMakesNothing(t *testing.T) {
 	}
 }
 
+// Covers D2: a rule that refuses Forge's pushes or its pull request is named, one that is
+// not known, too; one that stands in nobody's way is not.
+func TestDoctorNamesRules(t *testing.T) {
+	d := &doctor{list: map[string][]Diagnosis{}}
+	d.o.Config.Slug = "forge"
+	repo := pipeline.Repo{Owner: "acme", Name: "shop", DefaultBranch: "main"}
+	own, base := "forge/issue-1-doctor", "main"
+	for _, c := range []struct {
+		rule, branch, says string
+	}{
+		{"max_file_size", own, "larger file"}, {"file_extension_restriction", own, "paths.protected"}, {"max_file_path_length", own, "longer path"},
+		{"required_deployments", own, "leave forge/** out"}, {"required_deployments", base, "once it was deployed"},
+		{"required_linear_history", own, "merges the base branch"}, {"workflows", own, "leave forge/** out"}, {"code_scanning", own, "leave forge/** out"},
+		{"pull_request", own, "refuses every push"}, {"required_status_checks", own, "not checked yet"}, {"made_up_tomorrow", own, "not known here"},
+		{"pull_request", base, ""}, {"deletion", own, ""}, {"non_fast_forward", own, ""}, {"required_signatures", own, ""}, {"made_up_tomorrow", base, ""},
+	} {
+		d.list["repository"] = nil
+		d.rule(repo, c.branch, "", github.Rule{Type: c.rule})
+		if got := told(d.list["repository"]); c.says == "" && got != "" || !strings.Contains(got, c.says) {
+			t.Errorf("%s of %s: %q, want %q", c.rule, c.branch, got, c.says)
+		}
+	}
+}
+
 func TestShortVersion(t *testing.T) {
 	for said, want := range map[string]string{"go1.26.8": "1.26.8", "Composer version 2.7.1 2024-02-09": "2.7.1", "v22.1.0": "22.1.0",
 		"pip 23.0.1 from /usr": "23.0.1", "Apache Maven 3.9.9 (8e8579a)": "3.9.9", "of its own": "of its own"} {
@@ -286,6 +310,7 @@ func TestDoctorFindsFaults(t *testing.T) {
 			_ = os.WriteFile(file, nil, 0o600)
 			p.env["FORGE_STATE_DIR"] = filepath.Join(file, "state")
 		}, "disk", GradeBad, []string{"state_dir"}},
+		{"state directory that cannot be made", nil, set("FORGE_STATE_DIR", "/proc/forge/state"), "disk", GradeBad, []string{"cannot be made in /proc"}},
 		{"database that is none", nil, func(p *patient) {
 			file := filepath.Join(p.dir, "text")
 			_ = os.WriteFile(file, []byte(strings.Repeat("this is no database ", 100)), 0o600)
