@@ -108,3 +108,22 @@ func TestCancelledSaysHowToBeginAnew(t *testing.T) {
 		}
 	}
 }
+
+// A run that ended with a commit that GitHub did not take says so, with why, and links
+// nothing that is not there.
+func TestEndedUnpublished(t *testing.T) {
+	r := &pipeline.Run{State: pipeline.StateAccepted, Ended: "accepted by acme", Base: "aaaaaaaaaa", Head: "bbbbbbbbbb", Config: config.Default()}
+	r.Counters.PublishFaults, r.Fault = 1, &pipeline.Fault{Class: pipeline.FaultGitHub, Message: "commits must be signed", Final: true}
+	says := func() bool {
+		return strings.Contains(testView(r).Status(), "GitHub does not have `bbbbbbb`, because it was not taken: commits must be signed")
+	}
+	if !says() {
+		t.Errorf("it is not said:\n%s", testView(r).Status())
+	}
+	if strings.Contains(testView(r).Status(), "/commit/bbbb") {
+		t.Error("a commit that GitHub does not have is linked")
+	}
+	if r.Published.Head = r.Head; says() {
+		t.Error("it is said of a commit that was taken")
+	}
+}

@@ -77,10 +77,16 @@ func (v Renderer) commit(sha string) string {
 	if sha == "" {
 		return ""
 	}
-	if r := v.Run; sha == r.Head && sha != r.Published.Head && r.Counters.PublishFaults > 0 { // GitHub does not have it
+	if sha == v.Run.Head && v.unpublished() {
 		return code(text.ShortSHA(sha))
 	}
 	return fmt.Sprintf("[`%s`](%s)", text.ShortSHA(sha), v.repoURL("commit/"+sha))
+}
+
+// unpublished reports whether GitHub did not take the run's last commit.
+func (v Renderer) unpublished() bool {
+	r := v.Run
+	return r.Head != r.Base && r.Head != r.Published.Head && r.Counters.PublishFaults > 0
 }
 
 // command shows a choice as people type it, with an example for its argument.

@@ -100,6 +100,9 @@ func (v Renderer) notice() string {
 		if r.Ended == "" {
 			return ""
 		}
+		if v.unpublished() && r.Fault != nil && r.State != pipeline.StateCancelled {
+			return quoted("WARNING", fmt.Sprintf("%s GitHub does not have %s, because it was not taken: %s", v.line(r.Ended, 800), v.commit(r.Head), v.line(r.Fault.Message, 1800)))
+		}
 		return quoted(kind, strings.TrimSpace(v.line(r.Ended, 800)+v.anew()+"\n\n"+v.behind()))
 	}
 	if r.State == pipeline.StateStopped {
