@@ -158,7 +158,7 @@ func TestDoctorMakesNothing(t *testing.T) {
 				}
 			}
 			p.cfg = func(c *settings.Config) {
-				c.UnsafeNoSandbox, c.Dependencies, c.Registries = false, true, nowhere("npm")
+				c.UnsafeNoSandbox, c.Dependencies, c.Registries = false, true, nowhere("go", "npm", "pypi", "cargo", "maven", "rubygems", "composer")
 			}
 		})
 		if entries, err := os.ReadDir(state); len(entries) > 0 || there != (err == nil) {
