@@ -17,7 +17,8 @@ func keyRefused(comment int64) string { return fmt.Sprintf("refused/%d", comment
 // know; "" where it does, and where there is nothing to know: a command, chatter, and what
 // only asks.
 func (g *collector) unclear(c *Comment) string {
-	if !g.human(c.Author) || c.Hidden != "" || Read(c.Body) != None || Chatter(c.Body) || asks(c.Body) {
+	st, _, _ := g.stance(c)
+	if !g.human(c.Author) || c.Hidden != "" || st != None || Chatter(c.Body) || asks(c.Body) {
 		return ""
 	}
 	if _, command := delivery.ParseCommand(c.Body, g.slug); command {
@@ -45,7 +46,7 @@ func (g *collector) answered(t *Thread, s pipeline.Signal) {
 		s.Key, s.Comment = keyAnswer(c.ID), c.ID
 		said := g.unclear(c)
 		if said == "" || plain[c.Author.ID] {
-			st, _ := answerOf(c.Body, g.slug)
+			st, _, _ := g.stance(c)
 			plain[c.Author.ID] = plain[c.Author.ID] || g.human(c.Author) && c.Hidden == "" && st != None
 			g.gone = append(g.gone, s.Key)
 			continue
@@ -53,6 +54,7 @@ func (g *collector) answered(t *Thread, s pipeline.Signal) {
 		a := s
 		a.Kind, a.Actor, a.At, a.Text, a.Before = pipeline.SignalAnswered, c.Author, c.Updated, said, ""
 		a.Waited = waited(a.At, t.first().Created)
+		_, _, a.Unsure = g.stance(c)
 		g.fact(a)
 	}
 }
@@ -89,7 +91,7 @@ func (g *collector) agreed(c *Comment) bool {
 	if !g.human(c.Author) || c.Hidden != "" {
 		return false
 	}
-	if st, _ := answerOf(c.Body, g.slug); st == Agree || st == Later {
+	if st, _, _ := g.stance(c); st == Agree || st == Later {
 		return true
 	}
 	r := g.reading(c)

@@ -161,6 +161,13 @@ func (g *collector) human(a pipeline.Actor) bool {
 	return a.ID != 0 && !a.Bot && a.ID != g.bot.ID && !Machine(a.Login)
 }
 
+// blocks reports whether a finding of the run keeps it from being verified.
+func (g *collector) blocks(fingerprint string) bool {
+	return g.run != nil && slices.ContainsFunc(g.run.Findings, func(is pipeline.Issue) bool {
+		return is.Finding != nil && is.Fingerprint() == fingerprint && is.Finding.Severity.Blocks()
+	})
+}
+
 func (g *collector) fact(s pipeline.Signal) { g.facts = append(g.facts, s) }
 
 // all collects everything but reverts.
@@ -168,6 +175,9 @@ func (g *collector) all(ctx context.Context) error {
 	for i := range g.st.Threads {
 		t := &g.st.Threads[i]
 		if fp := g.finding(t.first()); fp != "" {
+			for j := range t.Comments {
+				t.Comments[j].strict = g.blocks(fp)
+			}
 			if err := g.thread(ctx, t, fp); err != nil {
 				return err
 			}

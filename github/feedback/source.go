@@ -73,6 +73,7 @@ type Comment struct {
 	Hidden           string // why it was minimised; "" when it was not
 	Commit           string // that it was written on
 	Start, Line      int    // in that commit, both included
+	strict           bool   // it is about what blocks: see [Plain]
 	Review           int64
 	Hunk             string
 	Downs            []Reaction

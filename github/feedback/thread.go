@@ -352,7 +352,10 @@ func (g *collector) refusals(t *Thread) []reason {
 		if !g.human(c.Author) || c.Hidden != "" {
 			continue
 		}
-		st, text := answerOf(c.Body, g.slug)
+		st, text, _ := g.stance(c)
+		if had := g.known[keyDismissed(t.first().ID)]; st == None && text != "" && !had.Off && had.Actor.ID == c.Author.ID && had.Text == kept(text) {
+			st = Dismiss // it was taken so once, and is not taken back
+		}
 		switch st {
 		case Dismiss:
 			if last[c.Author.ID] == nil {

@@ -118,7 +118,7 @@ func Read(body string) Stance {
 		if strings.ContainsAny(sentence, "?？") {
 			continue
 		}
-		hedged := has(sentence, "hedge")
+		hedged := has(sentence, "hedge") || turns(sentence)
 		for clause := range strings.FieldsFuncSeq(sentence, func(c rune) bool { return strings.ContainsRune(",:()—–，、：（）", c) }) {
 			if hedged { // what was done is done, whatever may be
 				yes = yes || deed(clause)
@@ -150,14 +150,15 @@ func said(clause, kind string) (plain, negated bool) {
 	w, whole := words(clause), squeeze(clause)
 	for _, p := range table()[kind] {
 		if p.inside != "" {
-			plain = plain || strings.Contains(whole, p.inside)
+			turned := turnedInside(whole, p.inside)
+			plain, negated = plain || !turned && strings.Contains(whole, p.inside), negated || turned
 			continue
 		}
 		for i := 0; i+len(p.words) <= len(w); i++ {
 			if !slices.Equal(w[i:i+len(p.words)], p.words) {
 				continue
 			}
-			if slices.ContainsFunc(w[max(0, i-reach):i], negates) {
+			if negates(w[max(0, i-reach):i]) {
 				negated = true
 			} else {
 				plain = true
@@ -167,8 +168,48 @@ func said(clause, kind string) (plain, negated bool) {
 	return plain, negated
 }
 
-func negates(word string) bool {
-	return slices.ContainsFunc(table()["negation"], func(p phrase) bool { return len(p.words) == 1 && p.words[0] == word })
+// negates reports whether one of the words before a phrase turns it round.
+func negates(before []string) bool {
+	return slices.ContainsFunc(table()["negation"], func(p phrase) bool { return at(before, p.words) >= 0 })
+}
+
+// turnedInside is negates for languages that put no spaces between words: a negation stands
+// directly before a phrase, or behind it.
+func turnedInside(whole, phrase string) bool {
+	for _, n := range table()["negation"] {
+		if n.inside != "" && (strings.Contains(whole, n.inside+phrase) || strings.Contains(whole, phrase+n.inside)) {
+			return true
+		}
+	}
+	return false
+}
+
+// at is where a phrase begins among words, -1: nowhere.
+func at(w, p []string) int {
+	for i := 0; len(p) > 0 && i+len(p) <= len(w); i++ {
+		if slices.Equal(w[i:i+len(p)], p) {
+			return i
+		}
+	}
+	return -1
+}
+
+// turns reports whether a sentence goes on with a "but" after what it refuses: what it
+// means in the end is in neither.
+func turns(sentence string) bool {
+	w, whole := words(sentence), squeeze(sentence)
+	for _, p := range table()["contrast"] {
+		before := ""
+		if i := at(w, p.words); i > 0 {
+			before = strings.Join(w[:i], " ")
+		} else if head, _, ok := strings.Cut(whole, p.inside); ok && p.inside != "" {
+			before = head
+		}
+		if plain, _ := said(before, "dismiss"); plain {
+			return true
+		}
+	}
+	return false
 }
 
 func has(s, kind string) bool {

@@ -72,13 +72,18 @@ func TestReadMore(t *testing.T) {
 		},
 		Agree: {
 			"Done in the other file, thanks!", "I opened #99 for it", "Filed #12", "Fixed in abc1234.", "Good catch! Updated.", "Addressed",
+			"Far from intentional.", "This is anything but a false positive", "这不是误报",
 			"I've added a guard above.", "Moved this to a helper", "Makes sense", "I've added a check that it holds if n is 0.",
 			"Tienes razón, corregido.", "Bien vu, c'est corrigé", "Behoben in abc", "Исправил, спасибо", "已修复", "修正しました！", "수정했습니다", "Boa observação, corrigido",
 		},
 		Later: {"Let's do that in a follow-up PR", "In the next PR.", "Another day: separate issue", "I'd rather keep this as is, and do it in a follow-up.",
 			"后续处理"},
 		None: {"@carol can you look?", "Why not use a map?", "¿Es a propósito?", "Quizás es intencional", "可能是误报？", "Hm",
-			"I would like to see a test first."},
+			"I would like to see a test first.",
+			// What was thought before, what others say, and a "but" behind it.
+			"I used to think that this is intentional.", "He says it is by design.", "It was a false positive in the old code, but it is real now.",
+			"Ich dachte, das ist Absicht.", "Creía que era un falso positivo", "Je croyais que c'était voulu.", "Achei que era falso positivo",
+			"Я думал, что так задумано", "我以为是误报", "誤検知だと思った", "Either a false positive or a bug."},
 	} {
 		for _, body := range list {
 			if got := Read(body); got != want {

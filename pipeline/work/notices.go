@@ -273,6 +273,11 @@ func (e *Engine[W, T]) happened(ctx context.Context, p *inbound) error {
 		}
 		told = acknowledge(n, before, followed)
 	}
+	if told == "" {
+		if told, err = e.doubted(ctx, run, p, signals); err != nil {
+			return err
+		}
+	}
 	return e.say(ctx, run, p, func(r *pipeline.Run, at time.Time) ([]pipeline.Event, reply, error) {
 		follow := prefix(p.GUID, r.Dismissals(signals, at))
 		all, text := append(slices.Clip(signals), follow...), cmp.Or(told, acknowledge(n, signals, follow))

@@ -139,6 +139,36 @@ func acknowledge(n pipeline.Notice, signals, follow []pipeline.Event) string {
 	return ""
 }
 
+// doubted answers words about what blocks that name a refusal, and may mean the opposite:
+// what lets it pass after all. GitHub sends two deliveries of a reply, in any order; that of
+// the comment is answered, in its conversation.
+func (e *Engine[W, T]) doubted(ctx context.Context, run *pipeline.Run, p *inbound, signals []pipeline.Event) (string, error) {
+	f := p.notice.Feedback
+	if p.notice.Kind != pipeline.NoticeFeedback || f == nil || f.Event != "pull_request_review_comment" || f.Action != "created" || f.ReplyTo == 0 || len(f.Comments) == 0 {
+		return "", nil
+	}
+	if len(signals) == 0 {
+		var err error
+		if signals, err = e.store.Events(ctx, run.ID, 0); err != nil {
+			return "", fmt.Errorf("read what is known of run %d: %w", run.ID, err)
+		}
+	}
+	for _, ev := range signals {
+		s := ev.Data.Signal
+		if ev.Type != pipeline.EventAnswered || s == nil || !s.Unsure || s.Off || !(s.Weight > 0) || s.Comment != f.Comments[0] {
+			continue
+		}
+		what := "This finding"
+		if s.About != nil {
+			what = fmt.Sprintf("%q", text.Clip(text.FirstLine(s.About.Message), 120))
+		}
+		p.notice.Thread, p.notice.Comment = f.ReplyTo, f.Comments[0]
+		return fmt.Sprintf("%s keeps the pull request from being verified, and these words leave it doubtful whether it is refused: it still counts. `%s` here, with why, lets it pass in your name.",
+			what, command.Write(run.Slug, "dismiss")), nil
+	}
+	return "", nil
+}
+
 // dismissedAlready returns the dismissal that a /forge dismiss has made, and what
 // followed from it, when another delivery about the same reply was taken in first:
 // GitHub sends one of the comment and one of the review that it belongs to.

@@ -337,6 +337,35 @@ func TestDismissalAcknowledged(t *testing.T) {
 	})
 }
 
+// Covers V2: words that name a refusal of what blocks, and leave it in doubt, are answered
+// to whoever may write here.
+func TestDoubtIsAnswered(t *testing.T) {
+	t.Parallel()
+	k := openStore(t)
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, k, &fakePhases{do: finds})
+		words := dismissal(false)
+		words.Key, words.Kind, words.Comment, words.Unsure = "answer/7", pipeline.SignalAnswered, 7, true
+		s := &otherPulls{facts: []pipeline.Signal{words}}
+		d.opts.Observer = s
+		d.drive()
+		reply := pipeline.Notice{Kind: pipeline.NoticeFeedback, Pull: 30, Feedback: &pipeline.Feedback{Event: "pull_request_review_comment", Action: "created", ReplyTo: 5, Comments: []int64{7}}}
+		d.says(reply)
+		d.replied(1, `"it leaks" keeps the pull request from being verified`)
+		if run := load(t, k, d.id); run.State != pipeline.StateWaiting || run.Findings[0].State != pipeline.IssueOpen {
+			t.Errorf("the run is %s, the finding %s", run.State, run.Findings[0].State)
+		}
+		for _, plain := range []bool{true, false} { // said plainly to be something else; by a stranger
+			words.Key, words.Unsure, words.Weight = "answer/8", !plain, 0
+			words.Comment++
+			reply.Feedback.Comments[0] = words.Comment
+			s.facts = append(s.facts, words)
+			d.says(reply)
+			d.replied(1, "")
+		}
+	})
+}
+
 // A dismissal that is taken back on a pull request that is closed, or beside another
 // run, is kept and reopens nothing.
 func TestTakenBackInVain(t *testing.T) {

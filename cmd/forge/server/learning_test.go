@@ -56,6 +56,24 @@ func (ts *testServer) must(err error) {
 	}
 }
 
+// thread waits until something is said in the conversation that a comment began.
+func (ts *testServer) thread(comment int64, text string) {
+	ts.t.Helper()
+	ctx, cancel := context.WithTimeout(ts.t.Context(), 60*time.Second)
+	defer cancel()
+	if err := ts.gh.Wait(ctx, func() bool {
+		pulls, err := ts.gh.Pulls(greetRepo)
+		ts.must(err)
+		return slices.ContainsFunc(pulls, func(p githubtest.Pull) bool {
+			return slices.ContainsFunc(p.Threads, func(t githubtest.Thread) bool {
+				return t.Comments[0].ID == comment && slices.ContainsFunc(t.Comments, func(c githubtest.Comment) bool { return strings.Contains(c.Body, text) })
+			})
+		})
+	}); err != nil {
+		ts.t.Fatalf("nobody says %q there: %v", text, err)
+	}
+}
+
 // remark returns the first comment on a pull request's diff.
 func (ts *testServer) remark(pull int) int64 {
 	ts.t.Helper()
@@ -175,6 +193,32 @@ func TestDismissedInWords(t *testing.T) {
 	ts.must(ts.gh.As("acme").DeleteComment(greetRepo, said[own].ID))
 	ts.outcome("pull_request_review_comment", "dismissed F1, taken back by acme")
 	ts.learnings("nothing", func(list []pipeline.Learning) bool { return len(list) == 0 })
+}
+
+// Covers H1, V2: an error is let pass by words that can mean nothing else. Others are
+// answered, and let nothing pass.
+func TestErrorRefusedInWords(t *testing.T) {
+	t.Parallel()
+	tape := strings.Replace(servertest.GreeterTape, "-- quality */1 --", `-- quality 1/1 --
+>>> submit
+summary: One fault.
+risk: 50
+findings: [{severity: error, category: correctness, message: The name is split at spaces, file: greet.sh, line: 1, confidence: 0.9}]
+-- quality */1 --`, 1)
+	ts := newTestServer(t, testOptions{tape: tape, wire: func(o *Options) { o.Config.Run.Loop.MaxIterations = 1 }})
+	ts.label("acme")
+	run := ts.until("asks on its pull request", func(r *pipeline.Run) bool {
+		return r.State == pipeline.StateWaiting && r.Published.Pull != nil && r.Published.Rev == r.Rev
+	})
+	comment := ts.remark(run.Published.Pull.Number)
+	ts.must(ts.gh.As("acme").Reply(greetRepo, comment, "Ann says it is by design. I do not see why."))
+	ts.event(run.ID, pipeline.EventAnswered)
+	ts.thread(comment, "it still counts")
+	if now, err := ts.s.DB.Load(t.Context(), run.ID); err != nil || now.State != pipeline.StateWaiting || now.Findings[0].State != pipeline.IssueOpen {
+		t.Fatalf("the run is %s, the error %s, %v", now.State, now.Findings[0].State, err)
+	}
+	ts.must(ts.gh.As("acme").Reply(greetRepo, comment, "By design."))
+	ts.untilState(pipeline.StateVerified)
 }
 
 // Covers H2, H6: a suggestion applied by GitHub's button makes what is known of it
