@@ -362,11 +362,15 @@ func TestPaceOfModules(t *testing.T) {
 			t.Errorf("five modules took %s, %.2f × the longest way", three, float64(three)/float64(longest))
 		}
 	})
-	synctest.Test(t, func(t *testing.T) {
-		one, three := buildStage(t, six, same, 1), buildStage(t, six, same, 3)
-		t.Logf("six: %s, one at a time %s: %.2f × as fast", three, one, float64(one)/float64(three))
-		if float64(one) < 2.5*float64(three) {
-			t.Errorf("six modules took %s, one at a time %s", three, one)
-		}
-	})
+	var faster []float64 // chance decides how long a worker that has nothing to do waits
+	for range 3 {
+		synctest.Test(t, func(t *testing.T) {
+			one, three := buildStage(t, six, same, 1), buildStage(t, six, same, 3)
+			faster = append(faster, float64(one)/float64(three))
+		})
+	}
+	t.Logf("six: %.2f × as fast as one at a time", faster)
+	if slices.Sort(faster); faster[1] < 2.5 {
+		t.Errorf("six modules are built %.2f × as fast as one at a time", faster)
+	}
 }
