@@ -238,10 +238,10 @@ func (r *Run) unwire(in *Plan) {
 
 // spare reports whether nobody needs the branch of a module any more: the run has
 // ended, and has it merged or did without. What an issue keeps for later stays, and
-// what somebody else has pushed to. So does what a run has merged that was cancelled:
-// whoever closed its pull request may have deleted the branch that has it.
+// what somebody else has pushed to. So does what a run has merged that was cancelled with
+// its pull request: whoever closes that may delete the branch that has it.
 func (r *Run) spare(p *module.Part) bool {
-	if !r.State.Ended() || !partState(p).Ended() || p.Foreign || p.Merged != "" && r.State == StateCancelled {
+	if !r.State.Ended() || !partState(p).Ended() || p.Foreign || p.Merged != "" && r.State == StateCancelled && r.Published.Pull != nil {
 		return false
 	}
 	return p.Merged != "" && (p.Merged == p.Head || p.Stays() && p.How != module.Later) || p.Left != "" && p.How != module.Later
