@@ -19,14 +19,14 @@ const (
 	StandFact  Stand = "fact"  // how something is
 )
 
-// tagStands begins the tag by which a learning says itself what it stands for.
-const tagStands = "stands:"
+// StandsTag begins the tag by which a learning says itself what it stands for.
+const StandsTag = "stands:"
 
 // Tag returns the tag that says it, "" for what is no stand.
 func (s Stand) Tag() string {
 	switch s {
 	case StandAsk, StandAvoid, StandHow, StandFact:
-		return tagStands + string(s)
+		return StandsTag + string(s)
 	}
 	return ""
 }
@@ -35,7 +35,7 @@ func (s Stand) Tag() string {
 // source, else from its words.
 func Stands(l *pipeline.Learning) Stand {
 	for _, t := range l.Tags {
-		if s := Stand(strings.TrimPrefix(t, tagStands)); t == s.Tag() && t != "" {
+		if s := Stand(strings.TrimPrefix(t, StandsTag)); t == s.Tag() && t != "" {
 			return s
 		}
 	}

@@ -124,6 +124,10 @@ const (
 	maxContext   = 300
 	maxTags      = 8
 	maxTag       = 60
+
+	// surest is the most that a reflection may say of its own learning: less than a
+	// maintainer's plain word begins with (0.9).
+	surest = 0.8
 )
 
 // draft is a learning as the model writes it.
@@ -144,40 +148,48 @@ const Form = `Answer with one JSON object and nothing else:
 Give 3 to 7 learnings, none if nothing was notable. A learning must help in a later run of this repository: no retelling, no praise, nothing that the code says by itself. content has at most 600 characters, confidence is 0 to 1. stands says what it stands for: reviews should ask for it, reviews should not ask for it, how something is done, how something is.`
 
 // Parse takes a model's answer apart: 0 to 7 learnings of the run, which are
-// stored under the keys KEY#1, KEY#2 …. An answer that is not of the form is an
-// error, whole: nothing of it is to be stored. Secrets and hidden text are taken
-// out. Where the model gave no type, or one that does not exist, [Classify] says it.
-func Parse(answer, scope, key string, run int64, now time.Time) ([]pipeline.Learning, error) {
+// stored under the keys KEY#1, KEY#2 …. task are the words that people gave the run.
+// An answer that is not of the form is an error, whole: nothing of it is to be stored. A
+// learning of it that cannot be taken is left out, and left says why; the others stay, and
+// that none does is an error. Secrets and hidden text are taken out. Where the model gave
+// no type, or one that does not exist, [Classify] says it.
+func Parse(answer, task, scope, key string, run int64, now time.Time) (list []pipeline.Learning, left []string, err error) {
 	text := unfence(strings.TrimSpace(answer))
 	if len(text) > maxAnswer {
-		return nil, fmt.Errorf("reflection: the answer has %d bytes, over %d", len(text), maxAnswer)
+		return nil, nil, fmt.Errorf("reflection: the answer has %d bytes, over %d", len(text), maxAnswer)
 	}
 	dec := json.NewDecoder(strings.NewReader(text))
 	var doc struct { // what else the model adds is left out
 		Learnings *[]draft `json:"learnings"`
 	}
 	if err := dec.Decode(&doc); err != nil {
-		return nil, fmt.Errorf("reflection: the answer is not the JSON that was asked for: %w", err)
+		return nil, nil, fmt.Errorf("reflection: the answer is not the JSON that was asked for: %w", err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("reflection: there is text after the answer's JSON")
+		return nil, nil, errors.New("reflection: there is text after the answer's JSON")
 	}
 	if doc.Learnings == nil {
-		return nil, errors.New(`reflection: the answer has no "learnings"`)
+		return nil, nil, errors.New(`reflection: the answer has no "learnings"`)
 	}
 	if n := len(*doc.Learnings); n > maxLearnings {
-		return nil, fmt.Errorf("reflection: %d learnings, over %d", n, maxLearnings)
+		return nil, nil, fmt.Errorf("reflection: %d learnings, over %d", n, maxLearnings)
 	}
-	out := make([]pipeline.Learning, 0, maxLearnings)
 	for i, d := range *doc.Learnings {
 		l, err := d.learning()
+		if err == nil {
+			err = refuse(&l, task)
+		}
 		if err != nil {
-			return nil, fmt.Errorf("reflection: learning %d: %w", i+1, err)
+			left = append(left, fmt.Sprintf("learning %d: %v", i+1, err))
+			continue
 		}
 		l.Key, l.Scope, l.Run, l.Created, l.Touched = fmt.Sprintf("%s#%d", key, i+1), scope, run, now, now
-		out = append(out, l)
+		list = append(list, l)
 	}
-	return out, nil
+	if len(list) == 0 && len(left) > 0 {
+		return nil, nil, fmt.Errorf("reflection: %s", strings.Join(left, "; "))
+	}
+	return list, left, nil
 }
 
 // unfence takes off a Markdown fence around the whole answer.
@@ -207,7 +219,7 @@ func (d draft) learning() (pipeline.Learning, error) {
 	}
 	l := pipeline.Learning{
 		Type: pipeline.LearningType(d.Type), Content: content, Context: learn.Tidy(d.Context, maxContext), Source: pipeline.SourceReflection, Weight: 1,
-		Base: *d.Confidence, Confidence: *d.Confidence, State: pipeline.LearningActive,
+		Base: min(surest, *d.Confidence), Confidence: min(surest, *d.Confidence), State: pipeline.LearningActive,
 	}
 	switch l.Type {
 	case pipeline.LearningEpisodic, pipeline.LearningSemantic, pipeline.LearningProcedural:
@@ -225,7 +237,7 @@ func (d draft) learning() (pipeline.Learning, error) {
 		to   *[]string
 	}{{d.Tags, &l.Tags}, {d.Paths, &l.Paths}} {
 		for _, s := range list.from {
-			if s = strings.Join(strings.Fields(learn.Tidy(s, maxTag)), " "); s != "" {
+			if s = strings.Join(strings.Fields(learn.Tidy(s, maxTag)), " "); s != "" && !slices.Contains(*list.to, s) {
 				*list.to = append(*list.to, s)
 			}
 		}

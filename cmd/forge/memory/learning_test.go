@@ -250,7 +250,7 @@ func TestRecallIsTheSameAgain(t *testing.T) {
 		err := db.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 			var list []pipeline.Learning
 			for i := range n {
-				list = append(list, pipeline.Learning{Key: fmt.Sprint(n, i), Scope: "repo:acme/greet", Type: pipeline.LearningSemantic, Source: "human",
+				list = append(list, pipeline.Learning{Key: fmt.Sprint(n, i), Scope: "repo:acme/greet", Type: pipeline.LearningSemantic, Source: "reflection",
 					Weight: 1, Base: 0.8, Created: at,
 					Content: fmt.Sprintf("The greeting number %d of %d\nis in file%d.go", i, n, i)})
 			}

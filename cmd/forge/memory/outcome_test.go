@@ -93,16 +93,19 @@ func TestOutcomeAfterTheVerdict(t *testing.T) {
 	}
 }
 
-// Covers M3: what a person dismissed with a reason is never left out to find out what it is
+// Covers M3: what a person told Forge, or dismissed with a reason, is never left out to find out what it is
 // worth; what they did without one, and what a model read in an answer, is.
 func TestReasonsAreNotWithheld(t *testing.T) {
 	m, run := bare(t, nil)
 	m.o.Withhold = 1
 	keys := map[int64]string{}
-	for i, tags := range [][]string{nil, {"no_reason"}, {"as_read"}} {
-		l := pipeline.Learning{Key: []string{"reason", "no reason", "as read"}[i], Scope: "repo:acme/greet",
+	for i, tags := range [][]string{nil, {"no_reason"}, {"as_read"}, nil} {
+		l := pipeline.Learning{Key: []string{"reason", "no reason", "as read", "told"}[i], Scope: "repo:acme/greet",
 			Type: pipeline.LearningSemantic, Source: pipeline.SourceDismissal, Author: ann, Tags: tags, Weight: 1, Base: 0.7, Created: m.o.Now(),
-			Content: []string{"Greetings are never quoted", "The greeting needs no tests", "A greeting may be long"}[i]}
+			Content: []string{"Greetings are never quoted", "The greeting needs no tests", "A greeting may be long", "Every greeting ends with a full stop"}[i]}
+		if l.Key == "told" {
+			l.Source = pipeline.SourceHuman
+		}
 		err := m.o.DB.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 			ids, err := m.o.DB.SaveLearnings(ctx, tx, []pipeline.Learning{l})
 			if err == nil {
@@ -125,7 +128,7 @@ func TestReasonsAreNotWithheld(t *testing.T) {
 		slices.Sort(out)
 		return out
 	}
-	if given, out := named(r.Given), named(r.Withheld); !slices.Equal(given, []string{"reason"}) || !slices.Equal(out, []string{"as read", "no reason"}) {
+	if given, out := named(r.Given), named(r.Withheld); !slices.Equal(given, []string{"reason", "told"}) || !slices.Equal(out, []string{"as read", "no reason"}) {
 		t.Errorf("given %q, withheld %q", given, out)
 	}
 }

@@ -132,7 +132,7 @@ func (m *Learner) choose(ctx context.Context, job *agent.Job, role config.Role) 
 			break
 		}
 		lines[l.ID] = line
-		if reasoned(&l) {
+		if promised(&l) {
 			always = append(always, l.ID)
 		}
 		ids = append(ids, l.ID)
@@ -168,8 +168,12 @@ func (m *Learner) split(run *pipeline.Run, ids []int64, always ...int64) (given,
 // holds in every run: they were promised that. So does what the run itself has just taught
 // (L1): it is no memory of others.
 func heldOut(run *pipeline.Run, l *pipeline.Learning) bool {
-	return run.Holdout != nil && run.Holdout.Out && l.Source != pipeline.SourceHuman && !reasoned(l) && l.Run != run.ID && l.Run != run.Root()
+	return run.Holdout != nil && run.Holdout.Out && !promised(l) && l.Run != run.ID && l.Run != run.Root()
 }
+
+// promised reports whether a learning is what people told Forge in words, which holds in
+// every run.
+func promised(l *pipeline.Learning) bool { return l.Source == pipeline.SourceHuman || reasoned(l) }
 
 // reasoned reports whether a learning is a person's dismissal with a reason: they said
 // why, and are not to be asked again to find out what their word is worth.

@@ -192,7 +192,10 @@ func (m *Learner) reflect(ctx context.Context, run *pipeline.Run, events []pipel
 	}
 	if result.Refused == "" {
 		now := m.o.Now().UTC().Truncate(time.Microsecond)
-		learnings, err := reflect.Parse(text, run.Repo.Scope(), impact.LookKey(run.Trace, t.ID, model), run.ID, now)
+		learnings, left, err := reflect.Parse(text, run.Task.Title+"\n"+run.Task.Body, run.Repo.Scope(), impact.LookKey(run.Trace, t.ID, model), run.ID, now)
+		if len(left) > 0 {
+			m.o.Log.InfoContext(ctx, "leave out learnings", "run", run.ID, "trigger", t.ID, "why", strings.Join(left, "; "))
+		}
 		if err != nil {
 			result.Refused = err.Error()
 		} else if result.Learnings, err = m.save(ctx, m.quoted(ctx, run, learnings)); err != nil {

@@ -1,0 +1,104 @@
+package reflect
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"forge/learn"
+	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
+	"forge/pipeline/text"
+)
+
+// refuse says why a learning is none that a look back can teach. The task is anybody's
+// words, and later runs are told what is learnt: neither may it repeat these words, nor
+// give orders in anybody's name.
+func refuse(l *pipeline.Learning, task string) error {
+	for _, p := range l.Paths {
+		if strange(p) {
+			return fmt.Errorf("%q is no path within the repository", p)
+		}
+	}
+	stands := 0
+	for _, t := range l.Tags {
+		if strings.HasPrefix(t, learn.StandsTag) {
+			stands++
+		}
+	}
+	switch {
+	case stands > 1:
+		return errors.New("its tags say that it stands for more than one thing")
+	case copied(l.Content, task) || copied(l.Context, task):
+		return errors.New("its words are the task's own")
+	case orders(l.Content + "\n" + l.Context):
+		return errors.New("it gives orders, or reports them")
+	}
+	return nil
+}
+
+// strange reports whether a path is absolute or climbs out of the repository.
+func strange(p string) bool {
+	p = strings.ReplaceAll(p, `\`, "/")
+	clean := path.Clean(p)
+	return path.IsAbs(p) || strings.HasPrefix(p, "~") || drive.MatchString(p) || clean == ".." || strings.HasPrefix(clean, "../")
+}
+
+var drive = lazyregexp.New(`^[A-Za-z]:`)
+
+// A sentence of so many words at least, of whose runs of three words so many hundredths
+// stand in the task, is copied from it. Fewer words are what any two texts about the same
+// thing share.
+const (
+	copiedWords = 6
+	copiedShare = 75
+)
+
+// copied reports whether a sentence of a text is the task's.
+func copied(said, task string) bool {
+	whole := " " + strings.Join(text.Words(task), " ") + " "
+	for _, sentence := range sentenceEnd.Split(said, -1) {
+		w := text.Words(sentence)
+		if len(w) < copiedWords {
+			continue
+		}
+		n, of := 0, len(w)-2
+		for i := range of {
+			if strings.Contains(whole, " "+strings.Join(w[i:i+3], " ")+" ") {
+				n++
+			}
+		}
+		if 100*n >= copiedShare*of {
+			return true
+		}
+	}
+	return false
+}
+
+var sentenceEnd = lazyregexp.New(`[.!?;:]\s+|\n`)
+
+// ordering finds words that command Forge or speak in a person's name, skipping those that
+// have an agent pass something unseen; a no before the latter turns them round.
+var (
+	ordering = lazyregexp.New(`(?i)(^|[\s\x60"'(])/forge\b|\b(by|on|under) (the )?orders? of\b|\bon behalf of\b` +
+		`|\b(owners?|maintainers?|admins?|administrators?|authors?|boss|security team)( of [\w/.-]+)? (has |have |had )?(said|says?|told|tells?|order(ed|s)?|instruct(ed|s)?|command(ed|s)?)\b` +
+		`|\b(ignore|disregard|forget) (all |any )?(the |your )?(previous|prior|earlier|above|other) (instructions|rules|learnings)\b` +
+		`|\b(never|not|no need to|n['’]t)( be)? review(ed)?\b`)
+	skipping = lazyregexp.New(`(?i)(\b(?:never|not|cannot|n['’]t)\s+(?:\w+\s+)?)?\b(?:` +
+		`(?:approve|accept|merge|pass|verify)\b[^.\n]{0,60}\b(?:without (?:\w+ )?(?:check|look|review|read|test|question)\w*|unseen|unread|blindly|untested|everything)` +
+		`|(?:skip|bypass|omit)\s+(?:(?:the|all|any|every|its|their)\s+)*(?:reviews?|tests?|testing|reviewing|checks?|verification)` +
+		`|(?:accept|approve) (?:all|everything|every \w+))\b`)
+)
+
+func orders(said string) bool {
+	if ordering.MatchString(said) {
+		return true
+	}
+	for _, m := range skipping.FindAllStringSubmatch(said, -1) {
+		if m[1] == "" {
+			return true
+		}
+	}
+	return false
+}
