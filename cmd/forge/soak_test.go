@@ -139,7 +139,7 @@ func (l *labTest) filesAt(p *githubtest.Pull, branches int) []string {
 		}
 		return strings.TrimSpace(string(out))
 	}
-	ctx, cancel := context.WithTimeout(l.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(l.t.Context(), 3*time.Minute) // a job that broke down three times waits for 64 s
 	defer cancel()
 	err := l.gh.Wait(ctx, func() bool { // the branches of modules go when all is done
 		return strings.Count(git("ls-remote", "--heads", l.gh.URL+"/"+e2eRepo+".git", "forge/*"), "\n") < branches
