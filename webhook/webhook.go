@@ -36,7 +36,8 @@ const (
 var timeless = map[string]bool{"ping": true, "installation": true, "installation_repositories": true, "pull_request_review_thread": true}
 
 // A keeper makes deliveries durable, all of them or none. One whose GUID is known
-// is passed over, and nothing follows from one whose digest is. It must not hold on to the list or the payloads.
+// is passed over, and nothing follows from one whose digest is. It must not hold on to
+// the list or the payloads.
 type keeper interface {
 	KeepDeliveries(ctx context.Context, list []record.Delivery) error
 }

@@ -50,7 +50,12 @@ func (g *Gateway) Holds(ctx context.Context, repo pipeline.Repo, sha, ancestor s
 	if !g.has(ctx, repo, ancestor) && g.has(ctx, repo, sha) {
 		return false, ctx.Err()
 	}
-	_, err := g.git(repo).run(ctx, gitCall{args: []string{"merge-base", "--is-ancestor", ancestor, sha}})
+	return g.git(repo).holds(ctx, sha, ancestor)
+}
+
+// holds reports whether a commit is another one, or is made on it.
+func (g git) holds(ctx context.Context, sha, ancestor string) (bool, error) {
+	_, err := g.run(ctx, gitCall{args: []string{"merge-base", "--is-ancestor", ancestor, sha}})
 	var failed *gitError
 	if errors.As(err, &failed) && failed.code == 1 {
 		return false, nil
@@ -59,14 +64,12 @@ func (g *Gateway) Holds(ctx context.Context, repo pipeline.Repo, sha, ancestor s
 }
 
 func (o *CommitOptions) merge(ctx context.Context, git git, theirs string) (m Merged, err error) {
-	var failed *gitError
-	_, err = git.run(ctx, gitCall{args: []string{"merge-base", "--is-ancestor", theirs, o.Parent}})
-	switch {
-	case err == nil:
-		return Merged{SHA: o.Parent}, nil
-	case !errors.As(err, &failed) || failed.code != 1:
+	if there, err := git.holds(ctx, o.Parent, theirs); err != nil {
 		return m, err
+	} else if there {
+		return Merged{SHA: o.Parent}, nil
 	}
+	var failed *gitError
 	out, err := git.run(ctx, gitCall{args: []string{"merge-tree", "--write-tree", "-z", "--name-only", "--messages", o.Parent, theirs}})
 	if errors.As(err, &failed) && failed.code == 1 {
 		out = []byte(failed.stdout)

@@ -151,13 +151,11 @@ func (g *Gateway) checkForward(ctx context.Context, repo pipeline.Repo, branch, 
 	if err := checkOIDs(old); err != nil {
 		return err
 	}
-	_, err := g.git(repo).run(ctx, gitCall{args: []string{"merge-base", "--is-ancestor", old, sha}})
-	var failed *gitError
-	if errors.As(err, &failed) && failed.code == 1 {
-		return fmt.Errorf("push %s to %s: the branch's head %s is not among its ancestors, commits would be lost", sha, branch, old)
-	}
-	if err != nil {
+	switch there, err := g.git(repo).holds(ctx, sha, old); {
+	case err != nil:
 		return fmt.Errorf("push %s to %s: %w", sha, branch, err)
+	case !there:
+		return fmt.Errorf("push %s to %s: the branch's head %s is not among its ancestors, commits would be lost", sha, branch, old)
 	}
 	return nil
 }

@@ -32,11 +32,10 @@ func (g *Gateway) Revert(ctx context.Context, repo pipeline.Repo, from, to strin
 // revert merges three ways, with the commit that is taken back as the base: git before
 // 2.40 finds a base by itself alone, so what was before is made a child of it.
 func (o *CommitOptions) revert(ctx context.Context, git git, from, to string) (m Merged, err error) {
-	var failed *gitError
-	if _, err = git.run(ctx, gitCall{args: []string{"merge-base", "--is-ancestor", to, o.Parent}}); errors.As(err, &failed) && failed.code == 1 {
-		return m, irreversible("%s does not hold it", short(o.Parent))
-	} else if err != nil {
+	if there, err := git.holds(ctx, o.Parent, to); err != nil {
 		return m, err
+	} else if !there {
+		return m, irreversible("%s does not hold it", short(o.Parent))
 	}
 	tree, err := line(git.run(ctx, gitCall{args: []string{"rev-parse", "--verify", from + "^{tree}"}}))
 	if err != nil {
@@ -46,7 +45,7 @@ func (o *CommitOptions) revert(ctx context.Context, git git, from, to string) (m
 	if err != nil {
 		return m, err
 	}
-	failed = nil
+	var failed *gitError
 	out, err := git.run(ctx, gitCall{args: []string{"merge-tree", "--write-tree", "-z", "--name-only", "--messages", o.Parent, before}})
 	if errors.As(err, &failed) && failed.code == 1 {
 		_, rest, _ := strings.Cut(failed.stdout, "\x00")

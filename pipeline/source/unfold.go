@@ -75,11 +75,11 @@ func blockEnd(list []Token, from int) int {
 }
 
 // decorated reports whether a line with @ stands above a definition.
-func decorated(list []Token, at int) bool {
-	i := at - 2
+func decorated(list []Token, def int) bool {
+	i := def - 2
 	for ; i >= 0 && !IsLayout(list[i]); i-- {
 	}
-	return i+1 < at && i+1 >= 0 && list[i+1].Text == "@"
+	return i+1 < def && i+1 >= 0 && list[i+1].Text == "@"
 }
 
 func isNew(old []Token, name string) bool { return isName(name) && mentions(old, name) == 0 }
@@ -121,12 +121,12 @@ func words(list ...string) (out []Token) {
 
 // asDef writes `name = lambda a: b` as a function.
 func asDef(list []Token, name string) []Token {
-	at := Find(list, words(name, "=", "lambda"))
-	if at < 0 || at > 0 && !begins(list[at-1].Text) {
+	start := Find(list, words(name, "=", "lambda"))
+	if start < 0 || start > 0 && !begins(list[start-1].Text) {
 		return list
 	}
-	end, colon, depth := statementEnd(list, at, "python"), -1, 0
-	for i := at + 3; i < end && colon < 0; i++ {
+	end, colon, depth := statementEnd(list, start, "python"), -1, 0
+	for i := start + 3; i < end && colon < 0; i++ {
 		switch list[i].Text {
 		case "(", "[", "{":
 			depth++
@@ -147,7 +147,7 @@ func asDef(list []Token, name string) []Token {
 		return list
 	}
 	head, tail := words(")", ":", stop, indent, "return"), words(stop, dedent)
-	return slices.Concat(list[:at], words("def", name, "("), list[at+3:colon], head, list[colon+1:end], tail, list[min(end+1, len(list)):])
+	return slices.Concat(list[:start], words("def", name, "("), list[start+3:colon], head, list[colon+1:end], tail, list[min(end+1, len(list)):])
 }
 
 // callOne puts what a new function works out in the place of the only call of it.
@@ -188,17 +188,17 @@ func callOne(old, list []Token, name string) (out []Token, done bool) {
 
 // parameters are those of a function, nil where they are more than names, and its body.
 func parameters(def []Token) (names []string, body []Token) {
-	close := slices.IndexFunc(def, func(t Token) bool { return t.Text == ")" })
-	if close < 4 || at(def, close+1) != ":" {
+	end := slices.IndexFunc(def, func(t Token) bool { return t.Text == ")" })
+	if end < 4 || at(def, end+1) != ":" {
 		return nil, nil
 	}
-	for i := 3; i < close; i += 2 {
-		if !isName(def[i].Text) || i+1 < close && def[i+1].Text != "," {
+	for i := 3; i < end; i += 2 {
+		if !isName(def[i].Text) || i+1 < end && def[i+1].Text != "," {
 			return nil, nil
 		}
 		names = append(names, def[i].Text)
 	}
-	body = def[close+2:]
+	body = def[end+2:]
 	for len(body) > 0 && IsLayout(body[0]) {
 		body = body[1:]
 	}

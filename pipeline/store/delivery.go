@@ -87,7 +87,7 @@ func (d *DB) keepReplays(ctx context.Context, tx *sql.Tx, list []record.Delivery
 		case err != nil:
 			return err
 		}
-		d.log.WarnContext(ctx, "a delivery was replayed under another GUID: nothing follows from it", "delivery", v.GUID, "error", "its payload came before as "+first)
+		d.log.WarnContext(ctx, "a delivery was replayed under another GUID: nothing follows from it", "delivery", v.GUID, "why", "its payload came before as "+first)
 		rows = append(rows, v.GUID, clean(v.Event), clean(v.Action), clean(v.Repo), micros(v.Received), []byte{},
 			record.DeliveryDone, 1, replayed+", as delivery "+first, micros(v.Received), false, v.Lane, nil)
 	}

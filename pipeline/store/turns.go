@@ -16,7 +16,7 @@ const (
 	pruneTurns = `DELETE FROM turns WHERE since < $1`
 )
 
-// Turn counts one more of something in a place, and returns the how manieth it is in its
+// Turn counts one more of something in a place, and returns how many that makes in the
 // window, and when that began.
 func (d *DB) Turn(ctx context.Context, place string, now time.Time, window time.Duration) (n int, since time.Time, err error) {
 	var began int64

@@ -284,7 +284,7 @@ func (e *Engine[W, T]) heardSince(ctx context.Context, run *pipeline.Run, seq in
 		return false, nil
 	}
 	events, err := e.store.Events(ctx, run.ID, seq)
-	return slices.ContainsFunc(events, func(e pipeline.Event) bool { return e.Data.Signal != nil }), err
+	return slices.ContainsFunc(events, func(ev pipeline.Event) bool { return ev.Data.Signal != nil }), err
 }
 
 // otherPull takes in what people do on a pull request that no run is about, in the

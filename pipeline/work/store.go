@@ -20,8 +20,8 @@ type Store[T any] interface {
 	leases
 	inbox[T]
 
-	// Turn counts one more of something in a place, and returns the how manieth it is in
-	// its window, and when that began.
+	// Turn counts one more of something in a place, and returns how many that makes
+	// in the window, and when that began.
 	Turn(ctx context.Context, place string, now time.Time, window time.Duration) (int, time.Time, error)
 }
 

@@ -151,16 +151,25 @@ func (x *Executor) installed(ctx context.Context, run *pipeline.Run, ws *sandbox
 	}
 	tree, err := x.install(ctx, run, ws, recipe)
 	if p.failed = err; err == nil {
-		p.key, p.use, p.told = recipe.Key, useOf(tree), append(p.told, tree.Summary()...)
-		if changed && !tree.Away() && installedBefore(run) {
-			for i, line := range p.told {
-				if rest, ok := strings.CutPrefix(line, deps.CannotInstall); ok {
-					p.told[i] = breaksInstalling + rest
-				}
-			}
-		}
+		p.key, p.use, p.told = recipe.Key, useOf(tree), append(p.told, came(run, changed, tree)...)
 	}
 	return p, nil
+}
+
+// came says what came of an installation: what failed is the change's fault where that edits
+// what is installed, all could be installed before, and the registries answered. What this
+// machine has no program for, the recipe says; that is nobody's fault.
+func came(run *pipeline.Run, changed bool, tree *deps.Tree) []string {
+	lines := tree.Summary()
+	if !changed || tree.Away() || !installedBefore(run) {
+		return lines
+	}
+	for i, line := range lines {
+		if rest, ok := strings.CutPrefix(line, deps.CannotInstall); ok {
+			lines[i] = breaksInstalling + rest
+		}
+	}
+	return lines
 }
 
 // breaksInstalling begins what is told of dependencies that cannot be installed since the
@@ -309,7 +318,7 @@ func (x *Executor) changedInputs(ctx context.Context, run *pipeline.Run, recipe 
 }
 
 // explain says of tests that could not run because their dependencies are not there why
-// those could not be installed: that is to be mended, and not what the tests miss.
+// those could not be installed: that is to be put right, and not what the tests miss.
 func (x *Executor) explain(run int64, sha string, err error) error {
 	var fault *pipeline.Fault
 	if !errors.As(err, &fault) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"forge/pipeline"
 	"forge/pipeline/deps"
 	"forge/pipeline/registry"
 	"forge/pipeline/sandbox"
@@ -21,6 +22,37 @@ import (
 )
 
 func TestMain(m *testing.M) { sandboxtest.Main(m) }
+
+// Covers D1: what cannot be installed is the change's fault only where that broke it.
+func TestWhoseFaultAnInstallationIs(t *testing.T) {
+	failed := deps.Tree{Failed: []deps.Failure{{Project: "npm", Why: "`npm ci` ended with 1"}}}
+	away := deps.Tree{Failed: []deps.Failure{{Project: "npm", Why: "`npm ci` ended with 1", Away: true}}}
+	lacks := deps.Tree{Failed: []deps.Failure{{Project: "npm", Why: "needs npm on the server", Lacks: true}}}
+	before := func(lines ...string) *pipeline.Run {
+		run := &pipeline.Run{}
+		run.Baseline = &pipeline.TestReport{Setup: lines}
+		return run
+	}
+	const cannot, broke = deps.CannotInstall + " (npm): `npm ci` ended with 1", breaksInstalling + " (npm): `npm ci` ended with 1"
+	for _, c := range []struct {
+		name    string
+		run     *pipeline.Run
+		changed bool
+		tree    deps.Tree
+		want    string
+	}{
+		{"the change edits what is installed", before("installed dependencies (npm)"), true, failed, broke},
+		{"it does not", before("installed dependencies (npm)"), false, failed, cannot},
+		{"a registry is away", before("installed dependencies (npm)"), true, away, cannot},
+		{"it failed before", before(deps.CannotInstall + " (npm): x"), true, failed, cannot},
+		{"nothing is known of before", &pipeline.Run{}, true, failed, cannot},
+		{"the server has no such program", before(), true, lacks, ""},
+	} {
+		if got := strings.Join(came(c.run, c.changed, &c.tree), "; "); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
 
 // Covers D1: where the dependencies of a commit cannot be installed, its tests do not see
 // those of the commit before: they would pass with what the change no longer asks for.

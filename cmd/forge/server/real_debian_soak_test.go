@@ -103,11 +103,11 @@ func treeFiles(t *testing.T, dir string) map[string]string {
 }
 
 // Covers D1 with a source package of Debian's: Jinja 3.1.2 with the patches up to one that
-// mended how its sandbox was escaped (CVE-2024-56326), and that patch with its test as the
+// closed how its sandbox was escaped (CVE-2024-56326), and that patch with its test as the
 // later version. What it needs comes from a local index of Debian's packages.
 func TestRealDebianProject(t *testing.T) {
 	needTools(t)
-	const mended = "0007-Fix-CVE-2024-56326.patch"
+	const patchOfFix = "0007-Fix-CVE-2024-56326.patch"
 	p := newPackages(t)
 	p.wheel(t, "pytest", "pytest", "_pytest")
 	p.wheel(t, "pluggy", "pluggy")
@@ -120,11 +120,11 @@ func TestRealDebianProject(t *testing.T) {
 	var base map[string]string
 	later := map[string]string{}
 	for _, patch := range patches {
-		if filepath.Base(patch) == mended {
+		if filepath.Base(patch) == patchOfFix {
 			base = treeFiles(t, dir)
 		}
 		changed := patched(t, dir, patch)
-		if filepath.Base(patch) == mended {
+		if filepath.Base(patch) == patchOfFix {
 			now := treeFiles(t, dir)
 			for _, name := range changed {
 				later[name] = now[name]
