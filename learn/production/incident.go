@@ -259,6 +259,7 @@ func (i *Incident) Apply(e Event) {
 	case EventChosen, EventBegun, EventFailed, EventDone, EventRefused, EventDeclined:
 		i.act(e)
 	case EventResolved, EventDismissed:
+		i.Taught = i.Taught || e.Type == EventDismissed && i.Lesson() == LessonEscaped // it may be being taught
 		i.State, i.Ended, i.Why, i.By, i.Firing = StateResolved, e.At, d.Why, d.By, nil
 		if e.Type == EventDismissed {
 			i.State = StateDismissed

@@ -593,6 +593,35 @@ func TestChoicesOfPeople(t *testing.T) {
 	}
 }
 
+// What a server that died has taught is taken back by a dismissal, although nobody has
+// written down that it was taught.
+func TestDismissedWhileTaught(t *testing.T) {
+	b, h := newBench(t), newFakeActions(config.Production{RollBack: true})
+	b.goesBad(h, "acme/shop")
+	b.live(h)
+	b.observe("acme/shop", "errors", production.StatusResolved)
+	b.now = b.now.Add(11 * time.Minute)
+	b.must(b.Tick(t.Context()))
+	h.at = func(point string) error {
+		if strings.HasPrefix(point, "after taught/") {
+			return errors.New("the server dies")
+		}
+		return nil
+	}
+	b.restart(h)
+	if err := b.Act(t.Context()); err == nil || len(h.taught) != 1 || b.incident(1).Taught {
+		t.Fatalf("taught %v, %v", h.taught, err)
+	}
+	b.must(Dismiss(t.Context(), b.DB, 1, "ann", "a test", b.now.Add(time.Minute)))
+	h.at = func(string) error { return nil }
+	for range 3 {
+		b.live(h)
+	}
+	if h.taught["acme/shop taught/1/taken back"] == "" || len(h.taught) != 2 || b.incident(1).Taught {
+		t.Errorf("taught %v", h.taught)
+	}
+}
+
 // Who has write access says what goes wrong, as a monitor would: it is looked up what it may
 // come from, and people are asked; by itself nothing is done. Said again it is the same.
 func TestPeopleOpenIncidents(t *testing.T) {

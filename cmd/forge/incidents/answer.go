@@ -22,7 +22,7 @@ const maxMute = 7 * 24 * time.Hour
 // Dismiss ends an incident, because a person says that it is nothing.
 func Dismiss(ctx context.Context, db *store.DB, id int64, by, why string, now time.Time) error {
 	return answer(ctx, db, id, now, func(d *production.Tracker, i *production.Incident) error {
-		if i.State == production.StateDismissed || !i.State.Active() && !i.Taught {
+		if i.State == production.StateDismissed || !i.State.Active() && !i.Taught && i.Lesson() == "" {
 			return &refusal{fmt.Sprintf("Incident %d is %s already.", id, i.State)}
 		}
 		d.Record(i, production.EventDismissed, production.EventData{By: by, Why: text.Clip(text.OneLine(why), 500)})
