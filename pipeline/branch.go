@@ -103,9 +103,10 @@ func (r *Run) moved(e Event) {
 	if r.Active != nil && !r.Active.Phase.plans() {
 		r.Active, r.Await = nil, nil
 	}
-	r.BranchDeleted = false
-	r.Counters.Moved++
-	r.Foreign = r.Part != nil
+	if r.BranchDeleted = false; e.Data.Lost == "" {
+		r.Counters.Moved++
+		r.Foreign = r.Part != nil
+	}
 }
 
 // move sets the head to what somebody else has made of it: it is judged as it is.

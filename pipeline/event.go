@@ -76,7 +76,7 @@ const (
 	EventPublishFailed    EventType = "publish.failed"    // Data.Fault
 	EventPublishDue       EventType = "publish.due"       // what was left out of the last publication is to be tried again
 
-	EventBranchMoved   EventType = "branch.moved"             // Data.Head, Data.Actor: someone else pushed
+	EventBranchMoved   EventType = "branch.moved"             // Data.Head, Data.Actor: someone else pushed, unless Data.Lost says otherwise
 	EventBranchDeleted EventType = "branch.deleted"           // Data.Actor
 	EventBaseMoved     EventType = "base.moved"               // Data.Head: the branch that the work is for has gone on; Data.Mergeable when the run had ended
 	EventRetargeted    EventType = "pull.retargeted"          // Data.Note: the branch that the pull request goes into now, "" for the run's own; Data.Actor
@@ -188,6 +188,7 @@ type Data struct {
 	Head           string             `json:"head,omitempty"`
 	Note           string             `json:"note,omitempty"`
 	Look           bool               `json:"look,omitempty"` // of a push by somebody else: merged modules may not be on the branch any more
+	Lost           string             `json:"lost,omitempty"` // nobody pushed: this commit, which was not pushed, went with the machine that made it
 }
 
 // Start is everything a run needs to know at its beginning. The configuration is

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/module"
 )
 
 // A commit that GitHub makes for a run is told of before the run knows it: it is nobody
@@ -49,6 +50,26 @@ func TestPushOfWhatIsOld(t *testing.T) {
 			if moved := len(events) > 0; moved != c.moved {
 				t.Errorf("%s, %s: %v (%s), moved should be %v", c.name, state, events, why, c.moved)
 			}
+		}
+	}
+}
+
+// A commit that went with the machine that made it is made again. Nobody has pushed: the
+// branch of a module is Forge's own as before, and goes when nobody needs it any more.
+func TestLostIsNoPush(t *testing.T) {
+	for _, c := range []struct {
+		name, published, from string
+	}{{"before the first push", "", "base"}, {"later", "h1", "h1"}} {
+		r := pipeline.Run{ID: 7, State: pipeline.StateRunning, Branch: "forge/x--a", Base: "base", Head: "h2", Part: &module.Of{Run: 6}}
+		r.Published.Head = c.published
+		push := r
+		r.Apply(pipeline.Event{Seq: 1, Type: pipeline.EventBranchMoved, Data: r.LostHead()})
+		if r.Head != c.from || r.Foreign || r.Counters.Moved != 0 {
+			t.Errorf("%s: lost, the run is at %s, foreign %t, moved %d times", c.name, r.Head, r.Foreign, r.Counters.Moved)
+		}
+		push.Apply(pipeline.Event{Seq: 1, Type: pipeline.EventBranchMoved, Data: push.Moved("h3", "")})
+		if push.Head != "h3" || !push.Foreign || push.Counters.Moved != 1 {
+			t.Errorf("%s: pushed, the run is at %s, foreign %t, moved %d times", c.name, push.Head, push.Foreign, push.Counters.Moved)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -18,6 +19,14 @@ func (r *Run) moves(d Data) Data {
 
 // Moved is that event's data, for who finds the branch at another head.
 func (r *Run) Moved(head, why string) Data { return r.moves(Data{Head: head, Note: why}) }
+
+// LostHead is that event's data where nobody pushed: the run's head was not pushed, and went
+// with the machine that made it.
+func (r *Run) LostHead() Data {
+	d := r.Moved(cmp.Or(r.Published.Head, r.Base), "the commit "+r.Head+" was lost with the machine that made it")
+	d.Lost = r.Head
+	return d
+}
 
 // unsure notes that merged modules may not be on the branch any more.
 func (r *Run) unsure(d Data) {

@@ -228,6 +228,9 @@ func narrate(run *pipeline.Run, e pipeline.Event) line {
 	case pipeline.EventBranchDeleted:
 		return line{"human", "somebody deleted the branch"}
 	case pipeline.EventBranchMoved:
+		if d.Lost != "" {
+			return line{"back", fmt.Sprintf("commit %.7s went with the machine that made it, and is made again from %.7s", d.Lost, d.Head)}
+		}
 		return line{"human", "somebody pushed to the branch: it goes on from " + d.Head}
 	case pipeline.EventRunVerified:
 		return line{string(run.State), run.Ended} // with who let what pass

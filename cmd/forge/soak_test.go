@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net/url"
 	"os"
@@ -139,7 +140,7 @@ func (l *labTest) filesAt(p *githubtest.Pull, branches int) []string {
 		}
 		return strings.TrimSpace(string(out))
 	}
-	ctx, cancel := context.WithTimeout(l.t.Context(), 3*time.Minute) // a job that broke down three times waits for 64 s
+	ctx, cancel := context.WithTimeout(l.t.Context(), time.Minute)
 	defer cancel()
 	err := l.gh.Wait(ctx, func() bool { // the branches of modules go when all is done
 		return strings.Count(git("ls-remote", "--heads", l.gh.URL+"/"+e2eRepo+".git", "forge/*"), "\n") < branches
@@ -209,8 +210,44 @@ func (k killing) loop(t *testing.T, servers int, database func() string) {
 		if k.ended != nil {
 			k.ended(t, l, address)
 		}
+		if t.Failed() {
+			l.tellRuns(address)
+		}
 	}
 	t.Logf("%d runs, slowest restart to ready: %s", runs, slowest.Round(time.Millisecond))
+}
+
+// tellRuns logs how the runs of a database stand, and what happened to them last.
+func (l *labTest) tellRuns(database string) {
+	l.t.Helper()
+	run, parts, _ := l.runs(database)
+	db, err := store.Open(l.t.Context(), database, slog.New(slog.DiscardHandler))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer db.Close()
+	all := []*pipeline.Run{run}
+	for _, id := range slices.Sorted(maps.Keys(parts)) {
+		all = append(all, parts[id])
+	}
+	for _, r := range all {
+		l.t.Logf("run %d (%s) is %s at %d, shown as of %d; branch %s at %s, published at %s; over %t, foreign %t",
+			r.ID, r.Ended, r.State, r.Seq, r.Published.Rev, r.Branch, r.Head, r.Published.Head, r.Over, r.Foreign)
+		for _, p := range r.Parts {
+			l.t.Logf("  module %s: run %d, %s, told %q, merged %s, head %s, foreign %t", p.ID, p.Run, p.State, p.Told, p.Merged, p.Head, p.Foreign)
+		}
+		events, err := db.Events(l.t.Context(), r.ID, max(0, r.Seq-60))
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		for _, ev := range events {
+			l.t.Logf("  %s %d %s %s", ev.Time.Format("05.000"), ev.Seq, ev.Type, ev.ID)
+		}
+	}
+	for i, p := range l.procs {
+		text := p.text()
+		l.t.Logf("end of the log of process %d:\n%s", i, text[max(0, len(text)-3000):])
+	}
 }
 
 // newDatabase makes a PostgreSQL database for one run.

@@ -330,6 +330,10 @@ func (d *timelineDraft) drawPeople(e *pipeline.Event) {
 	case pipeline.EventGateAnswered:
 		d.mark(e, "human", who, answered(data.Answer))
 	case pipeline.EventBranchMoved:
+		if data.Lost != "" {
+			d.mark(e, "phase", "forge", fmt.Sprintf("made commit %.7s again: it went with its machine", data.Lost))
+			return
+		}
 		d.mark(e, "human", who, fmt.Sprintf("pushed %.7s to the branch", data.Head))
 	case pipeline.EventRetargeted:
 		d.mark(e, "human", who, "pointed the pull request at "+cmp.Or(data.Note, d.run.Repo.DefaultBranch))

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -286,7 +285,7 @@ func (h *githubClient) lost(ctx context.Context, run *pipeline.Run) (pipeline.Ev
 	}
 	return pipeline.Event{
 		ID: fmt.Sprintf("run/%d/lost/%s/%d", run.ID, run.Head, run.Seq), Type: pipeline.EventBranchMoved, Source: "forge",
-		Data: run.Moved(cmp.Or(run.Published.Head, run.Base), "the commit "+run.Head+" was lost with the machine that made it"),
+		Data: run.LostHead(),
 	}, true
 }
 
