@@ -49,8 +49,17 @@ func (h *history) load(ctx context.Context) ([]step, error) {
 	if err != nil {
 		return nil, err
 	}
+	pushed := ""
 	for i := range list {
 		h.steps = append(h.steps, h.g.step(&list[i]))
+		if h.steps[i].vouched {
+			pushed = list[i].AuthorMail
+		}
+	}
+	for i := range h.steps { // a push brings several commits of one address
+		if s := &h.steps[i]; pushed != "" && !s.forge && s.by.ID == 0 && list[i].AuthorMail == pushed {
+			s.by, s.vouched = h.g.n.Actor, true
+		}
 	}
 	h.loaded = true
 	return h.steps, nil

@@ -131,11 +131,14 @@ func (g *collector) edits(ctx context.Context, upTo string) (bool, error) {
 	found, looked := false, 0
 	for i := first; i < len(steps) && looked < maxPeopleCommits; i++ {
 		s := &steps[i]
-		if !s.person() || s.button || !g.human(s.by) {
+		if !s.person() || s.button {
 			continue
 		}
 		if g.knows(keyEdit(s.sha, "")) {
 			found = true
+			continue
+		}
+		if !g.human(s.by) {
 			continue
 		}
 		looked++

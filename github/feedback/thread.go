@@ -288,7 +288,11 @@ func (g *collector) suggestion(t *Thread, s pipeline.Signal, v outcome, dismisse
 		g.gone = append(g.gone, s.Key)
 		return
 	}
-	s.Before, s.Waited = asCode(v.suggest), waited(s.At, c.Created)
+	s.Before = asCode(v.suggest)
+	if had := g.known[s.Key]; !g.human(s.Actor) && g.human(had.Actor) && !had.Off && had.Kind == s.Kind && had.After == s.After && had.Where == s.Where {
+		s.Actor, s.Weight, s.At = had.Actor, had.Weight, had.At // who pushed it vouched for an address that GitHub does not know: that is told once
+	}
+	s.Waited = waited(s.At, c.Created)
 	g.fact(s)
 }
 
