@@ -256,6 +256,7 @@ func (e *Engine[W, T]) happened(ctx context.Context, p *inbound) error {
 	if may, err := e.remarked(ctx, p, "left to the next look"); !may || err != nil {
 		return err
 	}
+	seen := run.Seq
 	signals, words, err := e.noticed(ctx, run, p)
 	if err != nil {
 		return err
@@ -279,6 +280,10 @@ func (e *Engine[W, T]) happened(ctx context.Context, p *inbound) error {
 		}
 	}
 	return e.say(ctx, run, p, func(r *pipeline.Run, at time.Time) ([]pipeline.Event, reply, error) {
+		signals, err := e.unheard(ctx, r, seen, signals)
+		if err != nil {
+			return nil, reply{}, err
+		}
 		follow := prefix(p.GUID, r.Dismissals(signals, at))
 		all, text := append(slices.Clip(signals), follow...), cmp.Or(told, acknowledge(n, signals, follow))
 		if n.Kind == pipeline.NoticeFeedback && e.Observer != nil {

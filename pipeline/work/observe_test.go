@@ -22,10 +22,13 @@ type otherPulls struct {
 	facts  []pipeline.Signal
 	err    error
 	polled []int64
-	while  func(run int64) // happens while a poll looks
+	while  func(run int64) // happens while somebody looks
 }
 
-func (s *otherPulls) Signals(_ context.Context, _ *pipeline.Run, _ pipeline.Notice, known []pipeline.Signal) ([]pipeline.Signal, error) {
+func (s *otherPulls) Signals(_ context.Context, run *pipeline.Run, _ pipeline.Notice, known []pipeline.Signal) ([]pipeline.Signal, error) {
+	if s.while != nil {
+		s.while(run.ID)
+	}
 	var out []pipeline.Signal
 	for _, f := range s.facts {
 		if !slices.ContainsFunc(known, func(k pipeline.Signal) bool { return k.Key == f.Key && k.Off == f.Off }) {
@@ -37,9 +40,6 @@ func (s *otherPulls) Signals(_ context.Context, _ *pipeline.Run, _ pipeline.Noti
 
 func (s *otherPulls) Poll(ctx context.Context, run *pipeline.Run, known []pipeline.Signal) ([]pipeline.Signal, error) {
 	s.polled = append(s.polled, run.ID)
-	if s.while != nil {
-		s.while(run.ID)
-	}
 	return s.Signals(ctx, run, pipeline.Notice{}, known)
 }
 
@@ -224,6 +224,40 @@ func TestPollIsOvertaken(t *testing.T) {
 		if n := len(feedbackOf(t, k, id)); n != want {
 			t.Errorf("after %d polls the run has %d signals, want %d", i+1, n, want)
 		}
+	}
+}
+
+// A poll and a delivery that see the same at once, each at a moment of its own, store it once.
+func TestSeenTwiceIsStoredOnce(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		payload      string
+		ended, other bool // the poll saw something else
+		want         int
+	}{{"feedback 5", false, false, 1}, {"feedback 5", false, true, 2}, {"base cafe", true, false, 1}, {"base cafe", true, true, 2}} {
+		k := openStore(t)
+		synctest.Test(t, func(t *testing.T) {
+			id := reviewed(t, k, 5, tc.ended)
+			fact := dismissal(true)
+			s := &otherPulls{facts: []pipeline.Signal{fact}}
+			opts := options(t)
+			opts.Read, opts.Observer = readFeedback, s
+			s.while = func(run int64) {
+				s.while = nil
+				polled := fact
+				polled.At = polled.At.Add(-879 * time.Millisecond)
+				polled.Off = !tc.other
+				if err := k.Append(t.Context(), load(t, k, run), pipeline.SignalEvents([]pipeline.Signal{polled}), nil); err != nil {
+					t.Error(err)
+				}
+			}
+			deliver(t, k, "1", tc.payload)
+			intake(t, k, opts)
+			if n := len(feedbackOf(t, k, id)); n != tc.want {
+				_, words := outcome(t, k, "1")
+				t.Errorf("%s, another thing %v: %d signals are stored, want %d (%s)", tc.payload, tc.other, n, tc.want, words)
+			}
+		})
 	}
 }
 
