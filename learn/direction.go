@@ -32,12 +32,18 @@ func (s Stand) Tag() string {
 }
 
 // Stands says what a learning stands for: what its tag says, else what follows from its
-// source, else from its words.
+// source, else from its words. Of a tag that says to ask and words that say not to, or the
+// other way round, the words count: a tag is one word of a model.
 func Stands(l *pipeline.Learning) Stand {
 	for _, t := range l.Tags {
-		if s := Stand(strings.TrimPrefix(t, StandsTag)); t == s.Tag() && t != "" {
-			return s
+		s := Stand(strings.TrimPrefix(t, StandsTag))
+		if t != s.Tag() || t == "" {
+			continue
 		}
+		if said := remarks(l.Content); s == StandAsk && said == StandAvoid || s == StandAvoid && said == StandAsk {
+			return said
+		}
+		return s
 	}
 	switch l.Source {
 	case pipeline.SourceDismissal:
@@ -49,16 +55,28 @@ func Stands(l *pipeline.Learning) Stand {
 	case pipeline.SourceRevert:
 		return StandFact
 	}
-	stand := StandFact
-	if l.Type == pipeline.LearningProcedural {
-		stand = StandHow
+	switch said := remarks(l.Content); {
+	case said != "":
+		return said
+	case l.Type == pipeline.LearningProcedural:
+		return StandHow
 	}
-	for s := range advices(l.Content) {
+	return StandFact
+}
+
+// remarks is what the first sentence of a text that is about remarks says of them; "" when none is.
+func remarks(content string) Stand {
+	for s := range advices(content) {
 		if said := remarksOn(s); said != "" {
 			return said
 		}
 	}
-	return stand
+	return ""
+}
+
+// obliges reports whether a text says how something has to be, not how it is.
+func obliges(content string) bool {
+	return slices.ContainsFunc(plainWords(content), func(w string) bool { return obliging[w] })
 }
 
 // Words by which advice speaks of remarks, not of code, and by which it says that
@@ -68,7 +86,8 @@ var (
 	remarking   = set(`ask flag report demand request suggest insist complain nag nitpick raise remind criticise criticize warn mention remark comment`)
 	introducing = set(`not never always should must to please reviews reviewers review forge also dont lets people and or`)
 	tolerating  = set(`fine ok okay acceptable permitted allowed intentional intentionally deliberate deliberately optional unnecessary needless wontfix tolerated
-		dismiss dismissed dismisses unwanted ignore harmless`)
+		dismiss dismissed dismisses unwanted ignore harmless noise noisy silent`)
+	obliging   = set(`always never must should need needs require requires required ensure prefer every`)
 	tolerances = phrases("by design", "on purpose", "no need", "not needed", "not necessary", "not required", "false positive",
 		"false positives", "not matter", "not care",
 		"not want", "as is", "not an issue", "not a problem", "be ignored", "not a bug")

@@ -76,6 +76,96 @@ var opposed = []struct{ finding, learning string }{
 	{"The map is read without the lock", "The map must be read under the lock."},
 }
 
+// unrelated are findings, and learnings of the same file and category, of which neither says
+// anything about the other.
+var unrelated = []struct {
+	finding, learning string
+	stand             Stand
+}{
+	{"`sigmaCalc1` has no JSDoc comment; functions in lib need one that names the unit.", "`sigmaCalc1` returns 1 when the total is over 101.", StandFact},
+	{"`sigmaCalc1` has no JSDoc comment; functions in lib need one that names the unit.", "The function sigmaCalc1 in lib adds the unit price.", StandFact},
+	{"`sigmaCalc1` has no JSDoc comment; functions in lib need one that names the unit.", "Run `npm run deploy` after every change.", StandHow},
+	{"`psiCalc3` should log overflow before it adds.", "`psiCalc0` should split the sum before it adds.", StandAsk},
+	{"`psiCalc3` should log overflow before it adds.", "`psiCalc3` should freeze its value.", StandAsk},
+	{"The retry has no limit", "Retries of the client wait 30 seconds.", StandFact},
+	{"loadConfig reads the file twice", "Use loadConfig to read settings in tests.", StandHow},
+}
+
+// What a finding says nothing about is moved by nothing that becomes of it, in whatever
+// file it is: neither by a dismissal, nor by a suggestion that was applied or left out.
+func TestEvidenceIsAboutTheSame(t *testing.T) {
+	for _, c := range unrelated {
+		l := learning("l", c.learning, func(l *pipeline.Learning) {
+			l.Category, l.Paths, l.Tags = "style", []string{"a.go"}, []string{c.stand.Tag()}
+		})
+		for _, k := range []pipeline.SignalKind{pipeline.SignalDismissed, pipeline.SignalRefused, pipeline.SignalApplied, pipeline.SignalIgnored, pipeline.SignalFixedByHuman} {
+			s := dismissing(c.finding, "won't fix", 0)
+			s.Kind = k
+			if e, ok := EvidenceFrom(s, &l); ok {
+				t.Errorf("%q is %s, and %q (%s) gets %+.2f: %s", c.finding, k, c.learning, c.stand, e.Delta, e.Why)
+			}
+		}
+	}
+}
+
+// How a person rewrote one suggestion is not told by what became of others of its file; what
+// became of those of its rule there is.
+func TestRewritesStandForThemselves(t *testing.T) {
+	about := func(n int, message, rule string, kind pipeline.SignalKind) pipeline.Signal {
+		s := dismissing(message, "Won't fix", n)
+		s.About.Category, s.About.Rule, s.Kind = "correctness", rule, kind
+		s.About.File, s.File = "lib/psi.js", "lib/psi.js"
+		return s
+	}
+	own := about(0, "`psiCalc0` should split the sum before it adds.", "split-the-sum", pipeline.SignalRewritten)
+	own.Before, own.After, own.Actor = "const a = 1;\nconst b = a;", "const x = 1;\nconst b = x + 0;", pipeline.Actor{ID: 1}
+	for _, c := range []struct {
+		name string
+		s    pipeline.Signal
+		want float64 // of either learning
+	}{
+		{"another was dismissed", about(1, "`psiCalc3` should log overflow before it adds.", "log-overflow", pipeline.SignalDismissed), 0},
+		{"another was left out", about(1, "`psiCalc4` should guard zero before it adds.", "guard-zero", pipeline.SignalIgnored), 0},
+		{"one of the rule was dismissed", about(1, "Split it: `psiCalc7` sums twice.", "split-the-sum", pipeline.SignalDismissed), dismissedDelta},
+		{"one of the rule was applied", about(1, "Split it: `psiCalc7` sums twice.", "split-the-sum", pipeline.SignalApplied), appliedDelta},
+	} {
+		born := LearningsFrom(own)
+		if len(born) != 2 {
+			t.Fatalf("a rewrite bears %+v", born)
+		}
+		for i := range born {
+			if e, _ := EvidenceFrom(c.s, &born[i]); e.Delta != c.want {
+				t.Errorf("%s: %s gets %+.2f (%s), want %+.2f", c.name, born[i].Key, e.Delta, e.Why, c.want)
+			}
+		}
+	}
+}
+
+// A suggestion that was applied says of both sides what it says: it raises what asks for
+// it, whatever that was learnt from, and lowers what is against it.
+func TestAppliedIsForAndAgainst(t *testing.T) {
+	const finding = "`sigmaCalc3` has no JSDoc comment; functions in lib need one that names the unit."
+	for _, c := range []struct {
+		content string
+		stand   Stand
+		want    float64 // when it was applied; a dismissal is as much against it as for the others
+	}{
+		{"Functions in lib need a JSDoc comment that names the unit.", StandAsk, appliedDelta},
+		{"Do not forget a JSDoc comment on functions in lib.", StandAsk, appliedDelta},
+		{"Functions in lib need no JSDoc comment.", StandAvoid, -appliedDelta},
+		{"JSDoc comments on lib functions are noise; reviewers should stay silent about them.", StandAsk, -appliedDelta}, // the words say otherwise than the tag
+	} {
+		l := learning("l", c.content, func(l *pipeline.Learning) { l.Category, l.Tags = "style", []string{c.stand.Tag()} })
+		s := dismissing(finding, "Won't fix", 0)
+		dismissed, _ := EvidenceFrom(s, &l)
+		s.Kind = pipeline.SignalApplied
+		applied, _ := EvidenceFrom(s, &l)
+		if applied.Delta != c.want || (dismissed.Delta < 0) != (c.want > 0) || dismissed.Delta == 0 {
+			t.Errorf("%q: applied %+.2f, dismissed %+.2f; want %+.2f, and the other way round", c.content, applied.Delta, dismissed.Delta, c.want)
+		}
+	}
+}
+
 func dismissing(finding, reason string, n int) pipeline.Signal {
 	f := pipeline.Finding{Category: "style", Message: finding, File: "a.go"}
 	return pipeline.Signal{Key: fmt.Sprint("dismissed/", n), Kind: pipeline.SignalDismissed, Scope: scope, At: day(float64(n + 1)), Weight: 1,

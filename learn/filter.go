@@ -98,8 +98,11 @@ func same(f *pipeline.Finding, l *pipeline.Learning) bool {
 }
 
 func ruled(f *pipeline.Finding, l *pipeline.Learning) bool {
-	return f.Rule != "" && slices.Contains(l.Tags, "rule:"+tidy(f.Rule, maxField))
+	return f.Rule != "" && slices.Contains(l.Tags, ruleTag(f.Rule))
 }
+
+// ruleTag is the tag of what was learnt of findings of a rule.
+func ruleTag(rule string) string { return "rule:" + tidy(rule, maxField) }
 
 func who(l *pipeline.Learning) string {
 	if l.Author.Login == "" {

@@ -10,6 +10,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/text"
+	"forge/pipeline/written"
 )
 
 // What signals do to confidence, before the weight of the person's word. The
@@ -52,9 +53,9 @@ type Judgement struct {
 // empty judgement: all that its key did is taken back.
 func Judge(s pipeline.Signal, known []pipeline.Learning, signals []pipeline.Signal) Judgement {
 	j := Judgement{Learnings: LearningsFrom(s)}
-	about := aboutWords(s)
+	about := topicOf(s)
 	for i := range known {
-		if e, ok := supports(s, about, &known[i]); ok {
+		if e, ok := supports(s, &about, &known[i]); ok {
 			j.Evidence = append(j.Evidence, e)
 		}
 	}
@@ -183,7 +184,7 @@ func dismissal(s pipeline.Signal) pipeline.Learning {
 			l.Code = CodeDigest(f.Code)
 		}
 		if f.Rule != "" {
-			l.Tags = append(l.Tags, "rule:"+tidy(f.Rule, maxField))
+			l.Tags = append(l.Tags, ruleTag(f.Rule))
 		}
 		if f.Severity.Blocks() {
 			l.Tags = append(l.Tags, tagBlocks)
@@ -227,13 +228,18 @@ func preference(s pipeline.Signal, source pipeline.LearningSource, ours, theirs 
 		where = "In " + tidy(s.File, maxField) + ", "
 	}
 	both.Content = fmt.Sprintf("%s%s:\n%s\n%s:\n%s", where, ours, fence(s.Before), theirs, fence(s.After))
-	both.Context = tidy(s.Text, maxField)
 	pattern.Content = fmt.Sprintf("%swhat %s was changed by a person: the change %s.", where, ours, tidy(a.Words(), maxCode))
-	pattern.Context = tidy(s.Text, maxField)
-	if f := s.About; f != nil {
-		pattern.Context = tidy(f.Message, maxField)
+	out := []pipeline.Learning{both, pattern}
+	for i := range out {
+		out[i].Context = tidy(s.Text, maxField)
+		if f := s.About; f != nil {
+			out[i].Context = tidy(f.Message, maxField)
+			if f.Rule != "" {
+				out[i].Tags = []string{ruleTag(f.Rule)}
+			}
+		}
 	}
-	return []pipeline.Learning{both, pattern}
+	return out
 }
 
 func fence(code string) string { return "```\n" + tidyCode(code) + "\n```" }
@@ -247,7 +253,7 @@ func tidyCode(code string) string {
 // kind of thing it was.
 func gap(s pipeline.Signal) []pipeline.Learning {
 	remark := tidy(s.Text, maxContent)
-	if remark == "" || s.Finding != "" { // beside what the review said, so it missed nothing
+	if remark == "" || s.Finding != "" || asksForNothing(remark) || written.ByMachine(s.File) { // beside what the review said, so it missed nothing
 		return nil
 	}
 	category := CategoryOf(remark)
@@ -267,18 +273,11 @@ func gap(s pipeline.Signal) []pipeline.Learning {
 // EvidenceFrom returns what a signal says for or against a learning that was there when
 // it happened; ok is false when it says nothing. It looks at nothing else.
 func EvidenceFrom(s pipeline.Signal, l *pipeline.Learning) (pipeline.Evidence, bool) {
-	return supports(s, aboutWords(s), l)
+	about := topicOf(s)
+	return supports(s, &about, l)
 }
 
-// aboutWords are the key words of what a signal is about.
-func aboutWords(s pipeline.Signal) []string {
-	if s.About == nil {
-		return nil
-	}
-	return text.KeyWords(s.About.Message + " " + s.About.Rule)
-}
-
-func supports(s pipeline.Signal, about []string, l *pipeline.Learning) (e pipeline.Evidence, ok bool) {
+func supports(s pipeline.Signal, about *topic, l *pipeline.Learning) (e pipeline.Evidence, ok bool) {
 	if silent(s) || s.Scope != l.Scope || l.Signal == s.Key && s.Key != "" || !s.At.After(l.Created) {
 		return e, false
 	}
@@ -290,20 +289,14 @@ func supports(s pipeline.Signal, about []string, l *pipeline.Learning) (e pipeli
 	if l.Source == pipeline.SourceDismissal || !moving(s.Kind) { // a dismissal is bound to its code
 		return e, false
 	}
-	spoken, ok := related(s, about, l)
-	if !ok {
+	if !related(s, about, l) {
 		return e, false
 	}
-	wants := 1
-	if stand := Stands(l); spoken || stand == StandAvoid {
-		wants = direction(s.About, about, l)
-	} else if stand == StandFact && dismisses(s.Kind) {
-		wants = 0 // the place alone says nothing of a fact
+	wants := direction(s.About, about.words, l)
+	if own := s.Finding != "" && s.Finding == l.Finding; dismisses(s.Kind) && wants > 0 && Stands(l) == StandFact && !own && !obliges(l.Content) {
+		wants = 0 // how something is stays so, whatever is not wanted there
 	}
 	delta, why := effect(s, l, wants)
-	if !spoken && wants < 0 { // nor of whether it is what is not to be asked for
-		delta = 0
-	}
 	if delta == 0 || delta < 0 && s.Kind == pipeline.SignalRefused && said(l) { // a model's reading takes nothing from what a person said
 		return e, false
 	}
@@ -351,7 +344,8 @@ func effect(s pipeline.Signal, l *pipeline.Learning, wants int) (delta float64, 
 		}
 		return escapedDelta, "a related defect reached production"
 	}
-	if wants >= 0 && l.Type != pipeline.LearningProcedural || wants == 0 {
+	asks := l.Type == pipeline.LearningProcedural || Stands(l) == StandAsk
+	if wants == 0 || wants > 0 && !asks {
 		return 0, ""
 	}
 	switch {
@@ -367,28 +361,6 @@ func effect(s pipeline.Signal, l *pipeline.Learning, wants int) (delta float64, 
 		return fixedByHumanDelta, "a person mended a related finding"
 	}
 	return -fixedByHumanDelta, "a person fixed what should not be asked for by this"
-}
-
-// related reports whether a signal about a finding touches a learning: it is
-// about the same finding; or of the same category (as far as both have one) and
-// about the same thing in other words, or about the same file. spoken is false when it
-// is the place alone.
-func related(s pipeline.Signal, about []string, l *pipeline.Learning) (spoken, ok bool) {
-	if s.Finding != "" && s.Finding == l.Finding {
-		return true, true
-	}
-	category := categoryOf(s)
-	if category != "" && l.Category != "" && category != l.Category {
-		return false, false
-	}
-	if len(about) >= 2 {
-		has := text.KeyWords(l.Content + " " + l.Context)
-		// Containment: a learning is longer than a finding's message.
-		if n := text.Common(about, has); n >= 2 && float64(n) >= 0.4*float64(min(len(about), len(has))) {
-			return true, true
-		}
-	}
-	return false, category != "" && category == l.Category && s.File != "" && covers(l.Paths, s.File)
 }
 
 // Rate is the share of suggestions that were applied as they were (H6).

@@ -17,12 +17,20 @@ const around = 5
 
 // gap records a person's comment on the diff where Forge had nothing to say (H5). One
 // beside a finding names that, and bears nothing: it is feedback all the same (H7).
-func (g *collector) gap(t *Thread) {
+func (g *collector) gap(ctx context.Context, t *Thread) error {
 	c := t.first()
 	key := keyGap(c.ID)
 	if _, command := delivery.ParseCommand(c.Body, g.slug); !g.human(c.Author) || c.Hidden != "" || command || Chatter(c.Body) || written.ByMachine(t.Path) {
 		g.gone = append(g.gone, key)
-		return
+		return nil
+	}
+	generated, err := g.generated(ctx, t)
+	if err != nil {
+		return err
+	}
+	if generated {
+		g.gone = append(g.gone, key)
+		return nil
 	}
 	beside := ""
 	if had := g.known[key]; !g.holds(key) || had.Finding != "" {
@@ -30,6 +38,21 @@ func (g *collector) gap(t *Thread) {
 	}
 	g.fact(pipeline.Signal{Key: key, Kind: pipeline.SignalGap, At: c.Created, Actor: c.Author, File: t.Path, Line: c.Line,
 		Before: asCode(commented(c)), Text: kept(c.Body), Comment: c.ID, Finding: beside})
+	return nil
+}
+
+// markedWithin is how many lines from its top a generated file says so in.
+const markedWithin = 10
+
+// generated reports whether a file says of itself that a generator wrote it. It is read
+// once: what is known of a remark on it stays.
+func (g *collector) generated(ctx context.Context, t *Thread) (bool, error) {
+	c := t.first()
+	if c.Commit == "" || g.holds(keyGap(c.ID)) {
+		return false, nil
+	}
+	lines, err := g.history.file(ctx, c.Commit, t.Path)
+	return written.Marker().MatchString(strings.Join(lines[:min(len(lines), markedWithin)], "\n")), err
 }
 
 // holds reports whether a fact is known and was not taken back.

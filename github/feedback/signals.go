@@ -181,8 +181,8 @@ func (g *collector) all(ctx context.Context) error {
 			if err := g.thread(ctx, t, fp); err != nil {
 				return err
 			}
-		} else {
-			g.gap(t)
+		} else if err := g.gap(ctx, t); err != nil {
+			return err
 		}
 	}
 	g.deleted()

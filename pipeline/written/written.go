@@ -17,7 +17,7 @@ var locks = strings.Fields(`Cargo.lock Gemfile.lock Gopkg.lock Package.resolved 
 	pdm.lock pnpm-lock.yaml poetry.lock pubspec.lock uv.lock yarn.lock`)
 
 // written are names of files that generators write.
-var written = lazyregexp.New(`(?:\.pb\.go|\.pb\.gw\.go|_grpc\.pb\.go|_pb2\.pyi?|_pb2_grpc\.py|_pb\.(?:js|ts|rb)|\.pb\.(?:cc|h)|\.g\.dart|\.freezed\.dart|\.Designer\.cs|\.g\.cs|\.designer\.cs|_string\.go|_gen\.go|\.gen\.go|\.generated\.\w+|zz_generated\.\w+\.go|\.(?:js|css)\.map|_mock\.go)$`)
+var written = lazyregexp.New(`(?:\.pb\.go|\.pb\.gw\.go|_grpc\.pb\.go|_pb2\.pyi?|_pb2_grpc\.py|_pb\.(?:js|ts|rb)|\.pb\.(?:cc|h)|\.g\.dart|\.freezed\.dart|\.Designer\.cs|\.g\.cs|\.designer\.cs|_string\.go|_gen\.go|\.gen\.\w+|\.generated\.\w+|zz_generated\.\w+\.go|\.(?:js|css)\.map|_mock\.go)$`)
 
 // marker is what generators write at the top of a file. Go's form is a rule
 // (go.dev/s/generatedcode); the others are customs.

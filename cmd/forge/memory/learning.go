@@ -177,7 +177,7 @@ func (m *Learner) takeEnds(ctx context.Context) (ready []int64) {
 // learn takes the feedback in that nobody has learnt from yet. What a crash cut off
 // is done again: every part of it is the same the second time.
 func (m *Learner) learn(ctx context.Context) error {
-	rated := map[string]bool{}
+	rated, gaps := map[string]bool{}, map[string]bool{}
 	for {
 		events, err := m.o.DB.Unlearned(ctx, cursorLearn, 0)
 		if err != nil {
@@ -190,17 +190,38 @@ func (m *Learner) learn(ctx context.Context) error {
 			if err := m.learnOrPass(ctx, e); err != nil {
 				return fmt.Errorf("event %d of run %d: %w", e.Seq, e.Run, err)
 			}
-			if s := e.Data.Signal; s != nil && learn.Rated(*s) {
-				rated[s.Scope] = true
+			if s := e.Data.Signal; s != nil {
+				rated[s.Scope] = rated[s.Scope] || learn.Rated(*s)
+				gaps[s.Scope] = gaps[s.Scope] || s.Kind == pipeline.SignalGap
 			}
 		}
 	}
-	for scope := range rated {
+	for scope, is := range rated {
+		if !is {
+			continue
+		}
 		if err := m.rate(ctx, scope); err != nil {
 			return err
 		}
 	}
+	for scope, is := range gaps {
+		if !is {
+			continue
+		}
+		if err := m.mergeGaps(ctx, scope); err != nil {
+			return err
+		}
+	}
 	return m.refresh(ctx)
+}
+
+// mergeGaps keeps once what several remarks bear in the same words.
+func (m *Learner) mergeGaps(ctx context.Context, scope string) error {
+	known, err := m.o.DB.Learnings(ctx, store.MemoryFilter{Scopes: []string{scope}, Source: pipeline.SourceGap, Limit: Everything})
+	if err == nil {
+		_, err = m.merge(ctx, known, m.o.Now().UTC().Truncate(time.Microsecond))
+	}
+	return err
 }
 
 // learnOrPass learns from one event. What panics would do so again: it is passed over, so

@@ -398,3 +398,34 @@ func TestHeldOut(t *testing.T) {
 		t.Errorf("what became of the run does not say so: %+v", o)
 	}
 }
+
+// What several remarks on a file bear in the same words is known once, and each remark stays.
+func TestGapsOfOneKindAreOne(t *testing.T) {
+	m, run := bare(t, nil)
+	for i, text := range []string{"This panics when the list is nil", "You forgot to handle the error here", "The map is read without its lock: a race"} {
+		s := pipeline.Signal{Key: fmt.Sprint("gap/", i), Kind: pipeline.SignalGap, Scope: run.Repo.Scope(), Run: run.ID, Actor: pipeline.Actor{ID: 3, Login: "ann"},
+			Weight: 1, At: m.o.Now().Add(time.Duration(i) * time.Second), File: "sum.go", Comment: int64(i), Text: text}
+		if err := m.o.Record(t.Context(), run.ID, pipeline.SignalEvents([]pipeline.Signal{s}), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.learn(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	list, err := m.o.DB.Learnings(t.Context(), store.MemoryFilter{Source: pipeline.SourceGap})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := map[string]int{}
+	for _, l := range list {
+		said[l.Content]++
+	}
+	for words, n := range said {
+		if n != 1 {
+			t.Errorf("known %d times: %s", n, words)
+		}
+	}
+	if len(list) != 4 {
+		t.Errorf("%d learnings of three remarks, want each and their category: %+v", len(list), said)
+	}
+}

@@ -42,28 +42,11 @@ func (m *Learner) Maintain(ctx context.Context) error {
 	effects := effectsOf(outcomes)
 	merged, retired := 0, 0
 	for _, list := range byScope {
-		gone := map[int64]bool{}
-		for _, g := range learn.Consolidate(list) {
-			var from []int64
-			for _, l := range g.From {
-				from = append(from, l.ID)
-				gone[l.ID] = true
-			}
-			past, err := m.o.DB.Evidence(ctx, g.Into.ID)
-			if err != nil {
-				return err
-			}
-			err = m.o.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
-				if err := m.o.DB.MergeLearnings(ctx, tx, g.Into, from, now); err != nil {
-					return err
-				}
-				return m.o.DB.ApplyEvidence(ctx, tx, g.Into.Scope, learn.Fresh(past, g.Evidence))
-			})
-			if err != nil {
-				return err
-			}
-			merged += len(from)
+		gone, err := m.merge(ctx, list, now)
+		if err != nil {
+			return err
 		}
+		merged += len(gone)
 		for _, r := range learn.Retire(list, effects, scopeLimit, now) {
 			if gone[r.Learning.ID] {
 				continue
@@ -105,6 +88,32 @@ func (m *Learner) Maintain(ctx context.Context) error {
 		m.o.Log.InfoContext(ctx, "the memory was maintained", "merged", merged, "retired", retired)
 	}
 	return m.refresh(ctx)
+}
+
+// merge makes one of learnings that say the same, and returns which are gone into others.
+func (m *Learner) merge(ctx context.Context, list []pipeline.Learning, now time.Time) (gone map[int64]bool, err error) {
+	gone = map[int64]bool{}
+	for _, g := range learn.Consolidate(list) {
+		var from []int64
+		for _, l := range g.From {
+			from = append(from, l.ID)
+			gone[l.ID] = true
+		}
+		past, err := m.o.DB.Evidence(ctx, g.Into.ID)
+		if err != nil {
+			return nil, err
+		}
+		err = m.o.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+			if err := m.o.DB.MergeLearnings(ctx, tx, g.Into, from, now); err != nil {
+				return err
+			}
+			return m.o.DB.ApplyEvidence(ctx, tx, g.Into.Scope, learn.Fresh(past, g.Evidence))
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return gone, nil
 }
 
 // questionedBy begins what the history of a learning says when it is questioned.

@@ -1,0 +1,35 @@
+package learn
+
+import (
+	"slices"
+	"strings"
+
+	"forge/pipeline/lazyregexp"
+)
+
+// Words of remarks that ask for nothing: thanks, praise, that all is well, that one has
+// learnt something, that nothing is to be done. And words by which something is asked for
+// or wrong all the same: with one of these a remark is heard.
+var (
+	contentWith = lazyregexp.New(`(?i)\b(?:thanks?(?: you)?|thx|ty|kudos|nice(?:ly)?|great|lovely|neat|clever|cool|awesome|excellent|elegant|beautiful|well done|good (?:job|work|catch|call|idea|point|to know)|love (?:it|this|that)|i like|like this|looks? (?:good|fine|right|correct|ok(?:ay)?)|lgtm|` +
+		`(?:is|it's|its|are|that's|this is) (?:all )?(?:correct|fine|good|right|ok(?:ay)?|perfect)|correct as|fine as|good as|right as|as it is|as intended|works? (?:fine|well|as)|` +
+		`never ?mind|nvm|forget (?:it|this|that|about it)|(?:please )?(?:ignore|disregard)|my (?:mistake|bad)|i (?:was wrong|misread|misunderstood|see now|get it)|` +
+		`(?:i )?learn(?:ed|t)|today i|til\b|interesting|did(?:n't| not) know|no (?:action|changes?|need|comments?|problem|worries|issue)|nothing to (?:do|change|add|fix|see)|all good|(?:auto-?)?generated|` +
+		`danke|schön|passt so|alles gut|schon gut|vergiss es|merci|c'est bon|laisse tomber|gracias|está bien|olvídalo|obrigad[oa]|tudo bem|deixa para lá|grazie|va bene|спасибо|всё верно|dziękuję)(?:\b|$)|` +
+		`ありがとう|勉強になり|問題ありません|谢谢|学到了|没问题|감사`)
+	asksStill = lazyregexp.New(`(?i)\b(?:but|however|although|though|except|should(?:n't)?|must(?:n't)?|needs?|please (?:add|do|use|make|check|fix|move|rename|remove|change|keep|put|write|handle|test)|could|can you|would|why|what|how|where|` +
+		`add|adds|remove|rename|replace|use|instead|move|handle|check|test|fix|missing|misses|lacks?|wrong|bug|error|fails?|failing|crash(?:es)?|panics?|leaks?|races?|breaks?|broken|never (?:do|use|call|log)|always|don't|do not|avoid|rather|better|prefer|` +
+		`let's|unless|still|only|also|not|aber|sollte|muss|fehlt|bitte|mais|il faut|manque|pero|falta|debería|mas|deveria|но|нужно)\b|[?？]|应该|不要|請|请|ください|べき`)
+	notAsking = strings.NewReplacer("did not", "didnt", "didn't", "didnt", "no need", "noneed", "don't worry", "", "no problem", "", "do not edit", "", "not sure", "")
+)
+
+// asksForNothing reports whether a person's remark on code says that all is well, or nothing
+// about it: nobody should look for anything because of it.
+func asksForNothing(remark string) bool {
+	remark = notAsking.Replace(strings.ReplaceAll(strings.ToLower(remark), "’", "'"))
+	if strings.Contains(remark, "```") {
+		return false
+	}
+	heard := slices.Collect(advices(remark))
+	return contentWith.MatchString(remark) && !asksStill.MatchString(remark) && len(heard) <= 4 && len(strings.Fields(remark)) <= 25
+}
