@@ -86,7 +86,7 @@ func (s *Server) faultFor(c *call) *Fault {
 func (s *Server) interfere(w http.ResponseWriter, rec *recorder, c *call, kind FaultKind, f *Fault, next serveFunc) int {
 	carryOut := func() {
 		next(rec, c.r, c)
-		c.effect = rec.status < 400
+		c.effect = rec.status < 300
 	}
 	s.mu.Lock()
 	gate := s.gate
@@ -160,7 +160,7 @@ func (s *Server) later(c *call, f *Fault, next serveFunc) {
 		late.r = r
 		rec := newRecorder()
 		next(rec, r, &late)
-		late.effect = rec.status < 400
+		late.effect = rec.status < 300
 		s.record(&late, r.Method, r.URL.Path, rec.status, FaultErrorLate)
 	})
 }

@@ -38,7 +38,18 @@ func (s *Server) serveGit(w http.ResponseWriter, r *http.Request, c *call) {
 	push := rest == "git-receive-pack" || r.URL.Query().Get("service") == "git-receive-pack"
 	s.mu.Lock()
 	repo, env, status := s.gitAccess(c, full, push)
+	to := ""
+	if repo != nil && !strings.EqualFold(repo.fullName(), full) {
+		to = s.html(repo) + ".git/" + rest
+	}
 	s.mu.Unlock()
+	if status == 0 && to != "" {
+		if r.URL.RawQuery != "" {
+			to += "?" + r.URL.RawQuery
+		}
+		http.Redirect(w, r, to, http.StatusMovedPermanently)
+		return
+	}
 	if status != 0 {
 		if status == http.StatusUnauthorized {
 			w.Header().Set("WWW-Authenticate", `Basic realm="GitHub"`)
@@ -77,7 +88,7 @@ func (s *Server) serveGit(w http.ResponseWriter, r *http.Request, c *call) {
 // gitAccess finds the repository and says whether the caller may do this: 0 for
 // yes. s.mu is held.
 func (s *Server) gitAccess(c *call, full string, push bool) (*repository, []string, int) {
-	repo := s.repos[strings.ToLower(full)]
+	repo := s.named(full)
 	if repo == nil || c.id.kind == identUser && !s.reaches(c.id, repo) {
 		return nil, nil, http.StatusNotFound
 	}

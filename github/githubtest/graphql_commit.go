@@ -23,7 +23,7 @@ func (c *call) commitOnBranch(in map[string]any) (obj, error) {
 	branch, _ := in["branch"].(map[string]any)
 	full, _ := branch["repositoryNameWithOwner"].(string)
 	name, _ := branch["branchName"].(string)
-	r := c.s.repos[strings.ToLower(full)]
+	r := c.s.named(full)
 	if r == nil || !c.s.reaches(c.id, r) {
 		return nil, &gqlError{Type: "NOT_FOUND", Message: fmt.Sprintf("Could not resolve to a Repository with the name '%s'.", full)}
 	}

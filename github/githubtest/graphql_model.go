@@ -18,7 +18,7 @@ func (q queryRoot) get(field string, args map[string]any) (any, error) {
 		return c.gqlActor(c.actor), nil
 	case "repository":
 		full := fmt.Sprint(args["owner"], "/", args["name"])
-		r := c.s.repos[strings.ToLower(full)]
+		r := c.s.named(full)
 		if r == nil || !c.s.reaches(c.id, r) {
 			return nil, &gqlError{Type: "NOT_FOUND", Message: "Could not resolve to a Repository with the name '" + full + "'."}
 		}

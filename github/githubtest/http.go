@@ -168,8 +168,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, next serveFunc) {
 	}
 }
 
-// name finds which operation a request is, before anything is decided.
+// name finds which operation a request is, before anything is decided. s.mu is held.
 func (s *Server) name(c *call) {
+	c.r = s.byID(c.r)
 	if _, rest, isGit := gitPath(c.r.URL.Path); isGit {
 		c.op = map[string]string{"info/refs": "git/refs", "git-upload-pack": "git/fetch", "git-receive-pack": "git/push"}[rest]
 	} else if strings.HasSuffix(c.r.URL.Path, "/graphql") {

@@ -45,9 +45,10 @@ func (s *Server) AddRepo(owner, name string, files map[string]string) (string, e
 		return "", fmt.Errorf("add repository %s: it exists already", full)
 	}
 	r := &repository{
-		id: s.id(), owner: s.account(owner, "User"), name: name, dir: s.repoDir(owner, name), defaultBranch: "main", roles: map[string]string{},
+		id: s.id(), owner: s.account(owner, "User"), name: name, defaultBranch: "main", roles: map[string]string{},
 		refs: map[string]string{}, verified: map[string]bool{}, issues: map[int]*issue{}, created: s.now(), pushed: s.now(),
 	}
+	r.dir = s.repoDir(r)
 	if err := s.initRepo(r); err != nil {
 		return "", err
 	}
@@ -65,6 +66,7 @@ func (s *Server) AddRepo(owner, name string, files map[string]string) (string, e
 	}
 	r.node = s.register("R", r.id, r)
 	s.repos[strings.ToLower(full)] = r
+	delete(s.former, strings.ToLower(full))
 	return full, s.setRef(r, "refs/heads/main", sha, r.owner)
 }
 

@@ -122,7 +122,7 @@ func (s *Server) serveREST(w http.ResponseWriter, r *http.Request, c *call) {
 	s.mu.Unlock()
 	rec := newRecorder()
 	s.write(rec, c, *a)
-	if k := s.opts.Contract; k != nil {
+	if k := s.opts.Contract; k != nil && rec.status != http.StatusTemporaryRedirect { // every operation has it, few descriptions do
 		k.REST(exchange.Exchange{Op: rt.op.id, Request: c.r, Body: c.body, Status: rec.status, Header: rec.header, Answer: rec.Bytes()})
 	}
 	rec.flushTo(w)
@@ -147,7 +147,11 @@ func (s *Server) admit(c *call, rt *route) *answer {
 		return refuse(fail(http.StatusForbidden, "You must authenticate with an installation access token in order to access this endpoint."))
 	}
 	if owner := c.vars["owner"]; owner != "" {
-		c.repo = s.repos[strings.ToLower(owner+"/"+c.vars["repo"])]
+		full := owner + "/" + c.vars["repo"]
+		if a := c.movedTo(full); a != nil {
+			return a
+		}
+		c.repo = s.repos[strings.ToLower(full)]
 		if c.repo == nil || !s.reaches(c.id, c.repo) {
 			return refuse(notFound())
 		}

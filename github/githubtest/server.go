@@ -73,6 +73,7 @@ type Server struct {
 	owner    *account // of the App
 	bot      *account
 	repos    map[string]*repository // by full name in lower case
+	former   map[string]*repository // by full names that they had, which nobody has taken
 	installs []*installation
 	tokens   map[string]*token
 	grants   map[string]*userToken // by token
@@ -123,7 +124,7 @@ func New(opts Options) (*Server, error) {
 		PrivateKey:    pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}),
 		WebhookSecret: randomHex(20), ClientID: "Iv1.0000000000000001", ClientSecret: randomHex(20), changed: make(chan struct{}), lastID: 1000,
 		random:   mrand.New(mrand.NewPCG(opts.Seed, 0x666f726765)),
-		accounts: map[string]*account{}, repos: map[string]*repository{}, tokens: map[string]*token{}, grants: map[string]*userToken{},
+		accounts: map[string]*account{}, repos: map[string]*repository{}, former: map[string]*repository{}, tokens: map[string]*token{}, grants: map[string]*userToken{},
 		codes: map[string]*signInCode{}, made: map[string]time.Time{}, absent: opts.Empty, nodes: map[string]any{},
 		ci: map[string]*ciApp{}, logs: map[string]jobLog{},
 	}
@@ -384,8 +385,9 @@ func (s *Server) repo(full string) (*repository, error) {
 	return nil, fmt.Errorf("no repository %q here; make it with AddRepo", full)
 }
 
-func (s *Server) repoDir(owner, name string) string {
-	return filepath.Join(s.dir, "repos", strings.ToLower(owner), strings.ToLower(name)+".git")
+// repoDir is where a repository stays, whatever it is called later.
+func (s *Server) repoDir(r *repository) string {
+	return filepath.Join(s.dir, "repos", strings.ToLower(r.owner.login), fmt.Sprintf("%s-%d.git", strings.ToLower(r.name), r.id))
 }
 
 func randomHex(n int) string {
