@@ -8,6 +8,7 @@ import (
 	"forge/learn/cite"
 	"forge/pipeline"
 	"forge/pipeline/lazyregexp"
+	"forge/pipeline/record"
 )
 
 var (
@@ -15,35 +16,90 @@ var (
 	cited    = lazyregexp.New(`^[A-Za-z_][\w.:]*[\w](?:\(\))?$`)
 	number   = lazyregexp.New(`\b[0-9]+(?:\.[0-9]+)?\b`)
 	lastName = lazyregexp.New(`[A-Za-z_]\w*$`)
+
+	wordOrNumber = lazyregexp.New(`[A-Za-z_]\w*|[0-9][0-9_,]*[0-9](?:\.[0-9]+)?|[0-9]+(?:\.[0-9]+)?`)
 )
 
 // Cites returns the files that a learning is about, and the names in them that it tells
 // of; none when it is general. What it advises against is not among the names: that it is
-// not there is as it should be. A dismissal is bound to its code in another way.
+// not there is as it should be. A dismissal is bound to its code in another way, so that it
+// has no names.
 func Cites(l *pipeline.Learning) (files, names []string) {
-	if l.Source == pipeline.SourceDismissal || l.Source == pipeline.SourceRevert {
-		return nil, nil
-	}
 	for _, p := range l.Paths {
 		if !strings.ContainsAny(p, "*?[{") && path.Ext(p) != "" {
 			files = append(files, p)
 		}
 	}
-	if len(files) == 0 || l.Type == pipeline.LearningProcedural || Stands(l) == StandAvoid {
+	if len(files) == 0 || l.Source == pipeline.SourceDismissal || l.Source == pipeline.SourceRevert {
 		return files, nil
+	}
+	names, _ = tells(l, false)
+	return files, slices.DeleteFunc(names, func(n string) bool { return len(n) < 4 || slices.Contains(files, n) })
+}
+
+// What is quoted like a name, and stands in code under another one, or under none: values
+// and types that every language has, and files.
+var (
+	everywhere = set(`nil null undefined none true false nan void string number int integer float boolean bool array object error exception promise`)
+	fileName   = lazyregexp.New(`\.(?:go|mod|sum|[mc]?[jt]sx?|py|rb|java|kts?|rs|c|h|cc|cpp|hpp|cs|php|sh|ya?ml|json|toml|md|txt|sql|html?|s?css|xml|lock|env|ini|cfg|conf|proto|lua|pl|ex|exs|swift|dart|scala)$`)
+)
+
+// tells returns the names and the numbers that a learning says to be in the code that it is
+// about: nothing when it is advice. Of a sentence that says that something is not there
+// only when all is asked for.
+func tells(l *pipeline.Learning, all bool) (names, numbers []string) {
+	if l.Type == pipeline.LearningProcedural || Stands(l) == StandAvoid {
+		return nil, nil
 	}
 	for s := range advices(strings.ReplaceAll(l.Content, ".", "\x00")) { // names hold points
 		s = strings.ReplaceAll(s, "\x00", ".")
-		if slices.ContainsFunc(plainWords(quoted.ReplaceAllString(s, " ")), func(w string) bool { return negative[w] }) {
+		bare := quoted.ReplaceAllString(s, " ")
+		if !all && slices.ContainsFunc(plainWords(bare), func(w string) bool { return negative[w] }) {
 			continue
 		}
 		for _, m := range quoted.FindAllStringSubmatch(s, -1) {
-			if n := strings.TrimSuffix(m[1], "()"); cited.MatchString(m[1]) && len(lastName.FindString(n)) >= 4 && !slices.Contains(files, n) {
-				names = append(names, lastName.FindString(n))
+			if cited.MatchString(m[1]) && !everywhere[strings.ToLower(m[1])] && !fileName.MatchString(m[1]) {
+				names = append(names, lastName.FindString(strings.TrimSuffix(m[1], "()")))
 			}
 		}
+		numbers = append(numbers, number.FindAllString(bare, -1)...)
 	}
-	return files, names
+	return names, numbers
+}
+
+// Unfounded returns what a fact tells of that is in none of its files, in code or in words,
+// when it is learnt: names in backquotes, and numbers of what it names. Nothing for what
+// tells of no code, and where none of the files can be read.
+func Unfounded(l *pipeline.Learning, read func(path string) (text string, there bool)) (out []string) {
+	files, cites := Cites(l)
+	names, numbers := tells(l, false)
+	if len(cites) == 0 {
+		return nil
+	}
+	have, any := map[string]bool{}, false
+	for _, f := range files {
+		text, ok := read(f)
+		any = any || ok
+		have[f], have[path.Base(f)] = true, true
+		for _, w := range wordOrNumber.FindAllString(text, -1) {
+			have[w], have[strings.NewReplacer("_", "", ",", "").Replace(w)] = true, true
+		}
+	}
+	for _, w := range append(names, numbers...) {
+		if any && w != "0" && w != "1" && !have[w] && !slices.Contains(out, w) {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// Checked reports whether all that a learning tells of stands in what it cites: only then
+// is it confirmed by the code. That something is not there nobody has looked for.
+func Checked(l *pipeline.Learning, list []record.Cite) bool {
+	names, numbers := tells(l, true)
+	return !slices.ContainsFunc(append(names, numbers...), func(w string) bool {
+		return !slices.ContainsFunc(list, func(c record.Cite) bool { return c.Name == w || slices.Contains(c.With, w) })
+	})
 }
 
 // mostCites is how many definitions a learning cites.
@@ -54,12 +110,8 @@ const mostCites = 8
 // tells of. One that names nothing is known by its paths alone.
 func Quote(l *pipeline.Learning, read func(path string) (text string, there bool)) {
 	files, names := Cites(l)
-	told := slices.Clone(names)
-	for _, n := range number.FindAllString(l.Content, -1) {
-		if n != "0" && n != "1" { // they stand everywhere
-			told = append(told, n)
-		}
-	}
+	more, numbers := tells(l, false)
+	told := slices.Concat(more, numbers)
 	slices.Sort(told)
 	told = slices.Compact(told)
 	for _, f := range files {

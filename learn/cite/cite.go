@@ -134,6 +134,7 @@ func stateOf(c *record.Cite, path, text string) (best *state) {
 type file struct {
 	lines  [][]string
 	indent []int
+	typed  bool // its language may define by what comes before a name and its brackets
 }
 
 // plain cuts text of a language that is not known; a comment goes to the end of the line.
@@ -144,7 +145,7 @@ var (
 
 func read(path, text string) *file {
 	raw := strings.Split(text, "\n")
-	f := &file{lines: make([][]string, len(raw)), indent: make([]int, len(raw))}
+	f := &file{lines: make([][]string, len(raw)), indent: make([]int, len(raw)), typed: !strings.HasSuffix(path, ".go")}
 	for i, l := range raw {
 		body := strings.TrimLeft(l, " \t")
 		f.indent[i] = len(l) - len(body) + 3*strings.Count(l[:len(l)-len(body)], "\t")
@@ -167,12 +168,16 @@ func read(path, text string) *file {
 // place is where something is defined: lines from, and to without the last.
 type place struct{ from, to int }
 
-// Words before a name, or at the beginning of a line, by which it is defined.
+// Words before a name, or at the beginning of a line, by which it is defined; those before
+// a field; and those before what is only used.
 var (
 	defining = words(`func def class type const var let fn function interface struct enum trait module val fun record message macro define
-		object namespace static`)
-	callable = words(`func def fn function fun sub async`)
+		object namespace static sub defp defmodule`)
+	callable = words(`func def defp fn function fun sub async`)
 	defines  = words(`= := : ( [ {`)
+	modifier = words(`public private protected internal readonly final abstract override`)
+	using    = words(`return if for while switch case else elif elseif unless until do then match when catch with new await yield throw throws raise assert print
+		typeof instanceof delete in of is and or not default go defer select echo puts lock using range import from export require emit call try`)
 )
 
 func words(list string) map[string]bool {
@@ -183,27 +188,20 @@ func words(list string) map[string]bool {
 	return out
 }
 
+// How plainly a name is defined: by a word for it, or at the beginning of a line.
+const byWord, byPlace = 1, 2
+
 // places are where a name is defined, most plainly: by a word for it, else at the
 // beginning of a line; of those the least indented.
 func (f *file) places(name string) (out []place) {
-	const byWord, byPlace = 1, 2
 	best, indent := 0, 0
 	for i, l := range f.lines {
 		k := slices.Index(l, name)
 		if k < 0 {
 			continue
 		}
-		next := ""
-		if k+1 < len(l) {
-			next = l[k+1]
-		}
-		rank := 0
-		switch {
-		case k > 0 && defining[l[k-1]], callable[l[0]] && k > 0 && l[k-1] == ")" && (next == "(" || next == "["):
-			rank = byWord
-		case k == 0 && next != "" && (next != "(" || l[len(l)-1] == "{") && (defines[next] || isName(next)) && next != ".":
-			rank = byPlace
-		default:
+		rank := f.defined(i, k)
+		if rank == 0 {
 			continue
 		}
 		if best == 0 || rank < best || rank == best && f.indent[i] < indent {
@@ -215,6 +213,58 @@ func (f *file) places(name string) (out []place) {
 	}
 	return out
 }
+
+// defined says how plainly the token k of a line is a name that is defined there; 0 when it
+// is not.
+func (f *file) defined(line, k int) int {
+	l := f.lines[line]
+	last, next, before := l[len(l)-1], "", ""
+	if k+1 < len(l) {
+		next = l[k+1]
+	}
+	if k > 0 {
+		before = l[k-1]
+	}
+	switch {
+	case defining[before], callable[l[0]] && before == ")" && (next == "(" || next == "["):
+		return byWord
+	case modifier[before] && next != "" && strings.Contains("=:?!;", next):
+		return byWord
+	case (before == "." || before == ":") && next == "=" && only(l[:k], ".") && makes(l[k+2:]): // exports.f = function
+		return byWord
+	case (before == "." || before == ":") && slices.ContainsFunc(l[:k], func(w string) bool { return callable[w] }) && only(l[:k], ".:"): // def self.f
+		return byWord
+	case f.typed && k > 0 && (next == "(" || next == "<") && !using[before] && !using[l[0]] && before != "." && only(l[:k], "*&<>,[]?:.#@") && (last == "{" || f.opens(line+1)): // int f(int a) {
+		return byWord
+	case k == 0 && next == "<" && (last == "{" || makes(l)):
+		return byPlace
+	case k == 0 && next != "" && (next != "(" || last == "{") && (defines[next] || isName(next)) && next != ".":
+		return byPlace
+	}
+	return 0
+}
+
+// only reports whether tokens are names, and some signs between them.
+func only(list []string, signs string) bool {
+	return !slices.ContainsFunc(list, func(w string) bool { return !isWord(w) && w != "::" && !(len(w) == 1 && strings.Contains(signs, w)) })
+}
+
+// makes reports whether what is assigned is a function.
+func makes(list []string) bool {
+	for i, w := range list {
+		if w == "function" || w == "=>" || w == "=" && i+1 < len(list) && list[i+1] == ">" {
+			return true
+		}
+	}
+	return false
+}
+
+// opens reports whether a line begins with the bracket that opens a body.
+func (f *file) opens(line int) bool {
+	return line < len(f.lines) && len(f.lines[line]) > 0 && f.lines[line][0] == "{"
+}
+
+func isWord(s string) bool { return isName(s) && s[0] != '*' && s[0] != '[' }
 
 func isName(s string) bool {
 	return s != "" && (s[0] == '_' || s[0] >= 'a' && s[0] <= 'z' || s[0] >= 'A' && s[0] <= 'Z' || s[0] == '*' || s[0] == '[')

@@ -48,6 +48,69 @@ func TestLook(t *testing.T) {
 	}
 }
 
+// A definition is found however its language writes it, and not where it is only called.
+func TestDefinitions(t *testing.T) {
+	for _, c := range []struct{ file, text string }{ // of sumUp, with 7 in it
+		{"a.js", "exports.sumUp = function (a, b) {\n  return a + b * 7;\n};\n"},
+		{"a.js", "module.exports.sumUp = async (a, b) => {\n  return a + b * 7;\n};\n"},
+		{"a.js", "module.exports = {\n  sumUp(a, b) {\n    return a + b * 7;\n  },\n};\n"},
+		{"a.js", "module.exports = {\n  sumUp: function (a, b) {\n    return a + b * 7;\n  },\n};\n"},
+		{"a.js", "const sumUp = (a, b) => {\n  return a + b * 7;\n};\n"},
+		{"a.js", "const sumUp = (a, b) => a + b * 7;\n"},
+		{"a.mjs", "export const sumUp = async function (a, b) {\n  return a + b * 7;\n};\n"},
+		{"a.mjs", "export default function sumUp(a, b) {\n  return a + b * 7;\n}\n"},
+		{"a.js", "Cart.prototype.sumUp = function (a, b) {\n  return a + b * 7;\n};\n"},
+		{"a.js", "class Cart {\n  sumUp(a, b) {\n    return a + b * 7;\n  }\n}\n"},
+		{"a.js", "class Cart {\n  static async sumUp(a, b) {\n    return a + b * 7;\n  }\n}\n"},
+		{"a.js", "class Cart {\n  get sumUp() {\n    return this.a * 7;\n  }\n}\n"},
+		{"a.js", "class Cart {\n  async sumUp(a, b) {\n    return a + b * 7;\n  }\n}\n"},
+		{"a.js", "class Cart {\n  sumUp = (a, b) => {\n    return a + b * 7;\n  };\n}\n"},
+		{"a.ts", "export class Cart {\n  private readonly sumUp = (a: number): number => {\n    return a * 7;\n  };\n}\n"},
+		{"a.ts", "export class Cart {\n  public async sumUp<T>(a: T): Promise<T> {\n    return times(a, 7);\n  }\n}\n"},
+		{"a.ts", "export class Cart {\n  sumUp<T>(a: T): T {\n    return times(a, 7);\n  }\n}\n"},
+		{"a.ts", "export function sumUp(\n  a: number,\n): number {\n  return a * 7;\n}\n"},
+		{"a.ts", "export const sumUp: Summer = (a) => {\n  return a * 7;\n};\n"},
+		{"A.java", "class A {\n    public static int sumUp(int a) {\n        return a * 7;\n    }\n}\n"},
+		{"A.cs", "class A\n{\n    internal int sumUp(int a)\n    {\n        return a * 7;\n    }\n}\n"},
+		{"a.c", "static int sumUp(int a)\n{\n    return a * 7;\n}\n"},
+		{"a.cpp", "int Cart::sumUp(int a) {\n    return a * 7;\n}\n"},
+		{"a.rb", "class Cart\n  def self.sumUp(a)\n    a * 7\n  end\nend\n"},
+		{"a.py", "class Cart:\n    async def sumUp(self, a):\n        return a * 7\n"},
+		{"a.php", "class Cart {\n    public function sumUp($a) {\n        return $a * 7;\n    }\n}\n"},
+		{"a.kt", "fun Cart.sumUp(a: Int): Int {\n    return a * 7\n}\n"},
+		{"a.swift", "  func sumUp(a: Int) -> Int {\n    return a * 7\n  }\n"},
+		{"a.rs", "impl Cart {\n    pub fn sumUp(&self, a: i32) -> i32 {\n        a * 7\n    }\n}\n"},
+		{"a.lua", "function M.sumUp(a)\n  return a * 7\nend\n"},
+		{"a.R", "sumUp <- function(a) {\n  a * 7\n}\n"},
+		{"a.ex", "defmodule Cart do\n  defp sumUp(a) do\n    a * 7\n  end\nend\n"},
+		{"a.sc", "object Cart {\n  def sumUp(a: Int): Int =\n    a * 7\n}\n"},
+		{"a.pl", "sub sumUp {\n  return $_[0] * 7;\n}\n"},
+	} {
+		list := Of(c.file, c.text, []string{"sumUp"}, []string{"7"})
+		if len(list) != 1 || len(list[0].With) != 1 {
+			t.Errorf("%s: cited is %+v of\n%s", c.file, list, c.text)
+			continue
+		}
+		now := strings.Replace(c.text, "7", "8", 1)
+		if got := newTree(map[string]string{c.file: now}).look(&list[0]); !strings.Contains(got.Why, "7 is not in sumUp") {
+			t.Errorf("%s: with another value: %+v of\n%s", c.file, got, now)
+		}
+	}
+	for _, c := range []struct{ file, text string }{
+		{"a.js", "function other(a) {\n  return sumUp(a, 7);\n}\n"},
+		{"a.js", "other.sumUp(7);\nif (cart.sumUp(7)) {\n  go();\n}\n"},
+		{"a.js", "if (a) {\n  await sumUp(7, () => {\n    go();\n  });\n}\n"},
+		{"a.js", "for (const x of sumUp(7)) {\n  go(x);\n}\nif (sumUp(7)) {\n}\nreturn sumUp(7, {\n});\n"},
+		{"A.java", "class A {\n    int b() {\n        return sumUp(7);\n    }\n}\n"},
+		{"A.java", "class A {\n    void b() {\n        new sumUp(7) {\n        };\n        else sumUp(7);\n    }\n}\n"},
+		{"a.c", "int b(void)\n{\n    while (sumUp(7)) {\n    }\n    return sumUp(7);\n}\n"},
+	} {
+		if list := Of(c.file, c.text, []string{"sumUp"}, nil); len(list) != 0 {
+			t.Errorf("%s: what is only called is cited: %+v of\n%s", c.file, list, c.text)
+		}
+	}
+}
+
 // Reading and citing come to an end whatever the text is.
 func FuzzOf(f *testing.F) {
 	f.Add("a.go", "package a\nfunc x() {", "x")

@@ -145,7 +145,7 @@ type draft struct {
 // Form is what the model is told about its answer's form.
 const Form = `Answer with one JSON object and nothing else:
 {"learnings": [{"type": "episodic|semantic|procedural", "category": "style|security|correctness|performance|compliance|tests", "content": "...", "context": "when it matters", "confidence": 0.0, "tags": ["..."], "paths": ["..."], "stands": "ask|avoid|how|fact"}]}
-Give 3 to 7 learnings, none if nothing was notable. A learning must help in a later run of this repository: no retelling, no praise, nothing that the code says by itself. content has at most 600 characters, confidence is 0 to 1. stands says what it stands for: reviews should ask for it, reviews should not ask for it, how something is done, how something is.`
+Give 3 to 7 learnings, none if nothing was notable. A learning must help in a later run of this repository: no retelling, no praise, nothing that the code says by itself. content has at most 600 characters, confidence is 0 to 1. stands says what it stands for: reviews should ask for it, reviews should not ask for it, how something is done, how something is. Of how something is, put names of code in backquotes; the files in which all of them and all numbers stand are its paths.`
 
 // Parse takes a model's answer apart: 0 to 7 learnings of the run, which are
 // stored under the keys KEY#1, KEY#2 …. task are the words that people gave the run.

@@ -91,6 +91,9 @@ func (c *citations) look(ctx context.Context, l *pipeline.Learning) (says string
 		}
 	}
 	if len(moved) == 0 {
+		if !learn.Checked(l, list) {
+			return "", true
+		}
 		return confirmed, true
 	}
 	for _, from := range slices.Sorted(maps.Keys(moved)) {

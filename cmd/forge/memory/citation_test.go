@@ -62,10 +62,15 @@ func TestStaleLearnings(t *testing.T) {
 		"advised":    {Content: "The greeting must never use `printf_all` again.", Paths: []string{"greet.sh"}},
 		"how":        {Content: "Make the greeting by `makeGreeting`.", Paths: []string{"greet.sh"}, Type: pipeline.LearningProcedural},
 		"a sentence": {Content: "The greeting says `hello world to you`.", Paths: []string{"greet.sh"}},
+		"dismissed":  {Content: "The finding \"The greeting lacks a comma\" was dismissed: so it is", Paths: []string{"greet.sh"}, Source: pipeline.SourceDismissal},
+		"never came": {Content: "The finding \"The greeting lacks a stop\" was dismissed: so it is", Paths: []string{"new.sh"}, Source: pipeline.SourceDismissal},
 	}
 	ids := map[int64]string{}
 	for key, l := range all {
-		l.Key, l.Scope, l.Source, l.Weight, l.Base, l.Created = key, "repo:acme/greet", pipeline.SourceHuman, 1, 0.8, at
+		l.Key, l.Scope, l.Weight, l.Base, l.Created = key, "repo:acme/greet", 1, 0.8, at
+		if l.Source == "" {
+			l.Source = pipeline.SourceHuman
+		}
 		if l.Type == "" {
 			l.Type = pipeline.LearningSemantic
 		}
@@ -93,19 +98,19 @@ func TestStaleLearnings(t *testing.T) {
 		return out
 	}
 	for range 2 {
-		if got := strings.Join(given(tree), ", "); got != "a folder, a sentence, advised, general, how, one left, there" {
+		if got := strings.Join(given(tree), ", "); got != "a folder, a sentence, advised, dismissed, general, how, one left, there" {
 			t.Errorf("given: %s", got)
 		}
 	}
-	if got := given(files{err: errors.New("the worker is gone")}); len(got) != len(all) {
-		t.Errorf("where nothing can be read: %v, want all", got)
+	if got := given(files{err: errors.New("the worker is gone")}); len(got) != min(len(all), mostRecalled) {
+		t.Errorf("where nothing can be read: %v, want as many as fit", got)
 	}
-	if got := given(nil); len(got) != len(all) {
-		t.Errorf("without a work tree: %v, want all", got)
+	if got := given(nil); len(got) != min(len(all), mostRecalled) {
+		t.Errorf("without a work tree: %v, want as many as fit", got)
 	}
 	for id, key := range ids {
 		past, err := m.o.DB.History(t.Context(), id)
-		stale := key == "gone" || key == "no name"
+		stale := key == "gone" || key == "no name" || key == "never came"
 		if err != nil || stale != (len(past) == 1) || stale && !strings.HasPrefix(past[0].What, staleBecause) {
 			t.Errorf("%s: history %+v, %v", key, past, err)
 		}
@@ -179,6 +184,32 @@ const longest = 80
 				t.Errorf("where nothing can be read: %+v, %v", r, err)
 			}
 		})
+	}
+}
+
+// What a fact tells of and nobody could look up is told, and never called confirmed.
+func TestConfirmedIsChecked(t *testing.T) {
+	code := "package greet\n\nfunc politely(name string) string {\n\treturn translate(name)\n}\n"
+	for content, want := range map[string]int{
+		"The greeting `politely` asks `translate`.":              1,
+		"The greeting `politely` asks `translate` 3 times.":      0,
+		"The greeting `politely` never asks `translate` or `yo`": 0,
+	} {
+		m, run := bare(t, nil)
+		l := pipeline.Learning{Key: "k", Scope: "repo:acme/greet", Source: pipeline.SourceReflection, Type: pipeline.LearningSemantic, Weight: 1, Base: 0.8,
+			Created: m.o.Now(), Content: content + " The greeting is in `politely`.", Paths: []string{"greet.go"}}
+		learn.Quote(&l, func(path string) (string, bool) { return code, path == "greet.go" })
+		ids, err := m.save(t.Context(), []pipeline.Learning{l})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := m.choose(t.Context(), &agent.Job{Run: run, Workspace: files{text: map[string]string{"greet.go": code}}, Ref: pipeline.PhaseRef{Phase: pipeline.PhasePlan}}, "planner")
+		if err != nil || len(r.Given) != 1 {
+			t.Errorf("%q: told %+v, %v", content, r, err)
+		}
+		if past, err := m.o.DB.History(t.Context(), ids[0]); err != nil || len(past) != want {
+			t.Errorf("%q: history %+v, %v; want %d entries", content, past, err, want)
+		}
 	}
 }
 

@@ -76,6 +76,11 @@ func TestRetrospectiveAtOnce(t *testing.T) {
 		"good": {`{"learnings": [{"type": "semantic", "category": "style", "content": "All sums go through ` + "`addAll`" +
 			`.", "paths": ["sum.go"], "confidence": 0.6}]}`, 1, ""},
 		"nonsense": {"It went well.", 0, "not the JSON that was asked for"},
+		"one is made up": {`{"learnings": [{"type": "semantic", "category": "style", "content": "All sums go through ` + "`addAll`" +
+			`.", "paths": ["sum.go"], "confidence": 0.6}, {"type": "semantic", "category": "style", "content": "` + "`addAll` asks `lookUp`" +
+			`.", "paths": ["sum.go"], "confidence": 0.6}]}`, 1, ""},
+		"all is made up": {`{"learnings": [{"type": "semantic", "category": "style", "content": "` + "`addAll` adds at most 500" +
+			`.", "paths": ["sum.go"], "confidence": 0.6}]}`, 0, "500 is nowhere in sum.go"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tape, err := agent.ReadTape([]byte("-- reflector 0/1 --\n@expect review sent the work back twice\n" + tc.answer + "\n"))

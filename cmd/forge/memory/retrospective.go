@@ -193,12 +193,19 @@ func (m *Learner) reflect(ctx context.Context, run *pipeline.Run, events []pipel
 	if result.Refused == "" {
 		now := m.o.Now().UTC().Truncate(time.Microsecond)
 		learnings, left, err := reflect.Parse(text, run.Task.Title+"\n"+run.Task.Body, run.Repo.Scope(), impact.LookKey(run.Trace, t.ID, model), run.ID, now)
+		if err == nil {
+			kept, unfounded := m.quoted(ctx, run, learnings)
+			learnings, left = kept, append(left, unfounded...)
+			if len(kept) == 0 && len(unfounded) > 0 {
+				err = errors.New("reflection: " + strings.Join(left, "; "))
+			}
+		}
 		if len(left) > 0 {
 			m.o.Log.InfoContext(ctx, "leave out learnings", "run", run.ID, "trigger", t.ID, "why", strings.Join(left, "; "))
 		}
 		if err != nil {
 			result.Refused = err.Error()
-		} else if result.Learnings, err = m.save(ctx, m.quoted(ctx, run, learnings)); err != nil {
+		} else if result.Learnings, err = m.save(ctx, learnings); err != nil {
 			return err
 		}
 	}
@@ -293,18 +300,36 @@ func (m *Learner) gathered(ctx context.Context, run *pipeline.Run) (digests []st
 const quotedBytes = 1 << 20
 
 // quoted notes the code that learnings are about, as it is at the run's head. What cannot
-// be read is not cited.
-func (m *Learner) quoted(ctx context.Context, run *pipeline.Run, list []pipeline.Learning) []pipeline.Learning {
+// be read is not cited; what tells of something that is nowhere in that code is left out,
+// and left says why.
+func (m *Learner) quoted(ctx context.Context, run *pipeline.Run, list []pipeline.Learning) (kept []pipeline.Learning, left []string) {
 	if m.o.File == nil {
-		return list
+		return list, nil
+	}
+	type file struct {
+		text  string
+		there bool
+	}
+	files := map[string]file{}
+	read := func(path string) (string, bool) {
+		f, ok := files[path]
+		if !ok {
+			data, err := m.o.File(ctx, run.Repo, run.Head, path)
+			f = file{string(data), err == nil && len(data) <= quotedBytes}
+			files[path] = f
+		}
+		return f.text, f.there
 	}
 	for i := range list {
-		learn.Quote(&list[i], func(path string) (string, bool) {
-			data, err := m.o.File(ctx, run.Repo, run.Head, path)
-			return string(data), err == nil && len(data) <= quotedBytes
-		})
+		l := &list[i]
+		if absent := learn.Unfounded(l, read); len(absent) > 0 {
+			left = append(left, fmt.Sprintf("%s is nowhere in %s: %s", strings.Join(absent, ", "), strings.Join(l.Paths, ", "), OneLine(l.Content, 120)))
+			continue
+		}
+		learn.Quote(l, read)
+		kept = append(kept, *l)
 	}
-	return list
+	return kept, left
 }
 
 func (m *Learner) save(ctx context.Context, learnings []pipeline.Learning) (ids []int64, err error) {
