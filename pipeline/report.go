@@ -112,6 +112,9 @@ func (r *Run) reportOf(it *Iteration, tier string) string {
 	} else {
 		r.reportSummary(&b, it)
 	}
+	for _, line := range it.Lock.Lines() {
+		fmt.Fprintf(&b, "Locked: %s\n\n", text.Clip(text.OneLine(line), 1000))
+	}
 	if it.Number > 1 {
 		r.reportNotes(&b, it.Number)
 	}

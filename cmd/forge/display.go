@@ -15,6 +15,7 @@ import (
 	"forge/cmd/forge/shell"
 	"forge/pipeline"
 	"forge/pipeline/command"
+	"forge/pipeline/lock"
 	"forge/pipeline/module"
 	"forge/pipeline/text"
 )
@@ -215,6 +216,8 @@ func narrate(run *pipeline.Run, e pipeline.Event) line {
 		if d.Ship != nil {
 			return line{"shipping", d.Ship.Why}
 		}
+	case pipeline.EventLockUpdated:
+		return line{"dependencies", locked(d.Lock)}
 	case pipeline.EventBaseMoved:
 		if run.Part != nil {
 			return line{"merge", fmt.Sprintf("taking in what was merged since, at %.7s", d.Head)}
@@ -468,4 +471,9 @@ func tested(t *pipeline.TestReport) string {
 		words += "; not green: " + text.Clip(text.FirstLine(t.Unclean), 100)
 	}
 	return words
+}
+
+// locked says what came in with lock files.
+func locked(u *lock.Update) string {
+	return "locked " + cmp.Or(text.Clip(strings.Join(u.Lines(), "; "), 300), "nothing new")
 }

@@ -31,7 +31,7 @@ func (v Renderer) PullBody() string {
 		section(issues, bullets(append(v.Left(50), v.unjudged()...))), section("Let pass by people", bullets(v.waivers())),
 		section("Tests that had to change", bullets(v.changedTests())),
 		section("Tests of the base that this change edits", bullets(v.editedTests())),
-		section("Quality gates", v.measures()), v.debtLink(), v.laterLinks(), v.documentsLink(), v.artefacts(), v.report(),
+		section("Packages that came in", v.locked()), section("Quality gates", v.measures()), v.debtLink(), v.laterLinks(), v.documentsLink(), v.artefacts(), v.report(),
 		fmt.Sprintf("<sub>Made by Forge, run %d. Findings are review comments; a comment that begins with `/%s help` lists what you can ask for.</sub>", r.ID, v.Slug))
 }
 
@@ -120,6 +120,15 @@ func (v Renderer) what() string {
 		}
 	}
 	return section("What", strings.TrimSpace(text))
+}
+
+// locked are the packages that lock files name and the base does not.
+func (v Renderer) locked() string {
+	var lines []string
+	for _, line := range v.Run.Locked().Lines() {
+		lines = append(lines, v.line(line, 2000))
+	}
+	return bullets(lines)
 }
 
 // met are the commits of people that an agent resolved a conflict with, in the run and its

@@ -39,6 +39,10 @@ type Job struct {
 	Conflict     *Conflict            // for the implementer that merges by hand
 	Meter        *Meter               // of agents that work on the phase at the same time; nil: one alone does
 
+	// Lock brings lock files in line with what the implementer's manifests ask for, and
+	// says why that cannot be. Nil: nobody does.
+	Lock func(ctx context.Context) (problems []string, err error)
+
 	// Since returns the patch from an earlier commit of the run to its head, for the
 	// reviewer. Nil: what became of a finding is told by its code alone.
 	Since func(ctx context.Context, from string) (patch string, err error)

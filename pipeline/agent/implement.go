@@ -72,6 +72,9 @@ func (p *phase) implement(ctx context.Context) (pipeline.Implementation, error) 
 			name = "revision"
 		}
 	}
+	if p.job.Lock != nil {
+		w.say("%s", promptText("locks"))
+	}
 	s := w.say("%s", promptText("implementer_"+string(mode))).spec(name, roleImplementer, system("implementer"))
 	form := slices.Clip(implementParts)
 	if of := p.job.Run.Part; of != nil && len(of.Contract) > 0 {
@@ -89,7 +92,11 @@ func (p *phase) implement(ctx context.Context) (pipeline.Implementation, error) 
 		impl, problems = fb.check(args)
 		problems = append(problems, p.proved(ctx, args, &impl)...)
 		problems = append(problems, p.constrained(args, &impl)...)
-		return append(problems, slices.Concat(p.refused(ctx), p.strays(ctx))...)
+		problems = append(problems, slices.Concat(p.refused(ctx), p.strays(ctx))...)
+		if len(problems) == 0 && impl.Unable == "" {
+			problems = p.locked(ctx)
+		}
+		return problems
 	}
 	if err := p.converse(ctx, s); err != nil {
 		return pipeline.Implementation{}, err
@@ -142,6 +149,19 @@ func (p *phase) strays(ctx context.Context) []string {
 	}
 	return []string{fmt.Sprintf("no commit takes the work as it is, because a command of yours has changed what is not yours to change:\n%v\n"+
 		"By a command, give each such file the content back that it had, or remove it where it is new", err)}
+}
+
+// locked says why lock files cannot be brought in line with the manifests. Where that
+// breaks down, whoever makes the commit says so.
+func (p *phase) locked(ctx context.Context) []string {
+	if p.job.Lock == nil {
+		return nil
+	}
+	problems, err := p.job.Lock(ctx)
+	if err != nil {
+		return nil
+	}
+	return problems
 }
 
 // own appends what the run has changed so far.

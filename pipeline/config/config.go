@@ -209,6 +209,7 @@ type Setup struct {
 	Cache          []string `json:"cache,omitempty"`           // directories that are kept besides those that the repository ignores; tests may write their copy
 	Inputs         []string `json:"inputs,omitempty"`          // files that are those of the commit under test, such as lock files
 	Instead        bool     `json:"instead,omitempty"`         // nothing is installed besides
+	LeaveLocks     bool     `json:"leave_locks,omitempty"`     // lock files are left as the implementer leaves them
 	TimeoutMinutes int      `json:"timeout_minutes,omitempty"` // of one command; 0: 10
 }
 

@@ -83,6 +83,8 @@ type Installer interface {
 	Run(ctx context.Context, c worktree.Command) (worktree.Result, error)
 	// Stage writes a file of the tree to be made.
 	Stage(ctx context.Context, name string, content []byte) error
+	// Take reads a plain file of the tree to be made.
+	Take(ctx context.Context, name string) ([]byte, error)
 	// Prepare runs a command in the work tree, which it may write, with the dependencies
 	// that are in use.
 	Prepare(ctx context.Context, c worktree.Command) (worktree.Result, error)
@@ -115,6 +117,32 @@ func (w *Workspace) Install(ctx context.Context, o Installation) error {
 	if about, ok := w.Installed(o.Key); ok && (o.Stale == nil || !o.Stale(about)) {
 		return nil
 	}
+	return w.inNewTree(o, func(dir string, in Installer) error {
+		about, err := o.Make(ctx, in)
+		if err != nil {
+			return err
+		}
+		if err := w.keepDeps(dir, o.Key, about); err != nil {
+			return fmt.Errorf("keep dependencies: %w", roomFault(w.m.dir, err))
+		}
+		return w.m.pruneDeps(time.Time{})
+	})
+}
+
+// Resolve lets package managers work on files of a tree that is thrown away: what they
+// wrote there is taken out of it by [Installer.Take].
+func (w *Workspace) Resolve(ctx context.Context, o Installation) error {
+	if w.m.setup.Unsafe {
+		return &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "lock files are made in a sandbox alone: apt-get install bubblewrap"}
+	}
+	return w.inNewTree(o, func(_ string, in Installer) error {
+		_, err := o.Make(ctx, in)
+		return err
+	})
+}
+
+// inNewTree does something in a tree to be made, which goes unless it was moved.
+func (w *Workspace) inNewTree(o Installation, do func(dir string, in Installer) error) error {
 	exe, err := w.m.visibleExe()
 	if err != nil {
 		return err
@@ -124,15 +152,7 @@ func (w *Workspace) Install(ctx context.Context, o Installation) error {
 		return fmt.Errorf("install dependencies: %w", roomFault(w.m.dir, err))
 	}
 	defer func() { _ = removeTree(dir) }()
-	in := &installer{w, installing{Dir: filepath.Join(dir, "tree"), Sockets: o.Sockets, Routes: o.Routes, Exe: exe, Args: w.m.bridge}}
-	about, err := o.Make(ctx, in)
-	if err != nil {
-		return err
-	}
-	if err := w.keepDeps(dir, o.Key, about); err != nil {
-		return fmt.Errorf("keep dependencies: %w", roomFault(w.m.dir, err))
-	}
-	return w.m.pruneDeps(time.Time{})
+	return do(dir, &installer{w, installing{Dir: filepath.Join(dir, "tree"), Sockets: o.Sockets, Routes: o.Routes, Exe: exe, Args: w.m.bridge}})
 }
 
 // makeDeps makes the directory of a tree to be made.
@@ -381,6 +401,13 @@ func (i *installer) Stage(ctx context.Context, name string, content []byte) erro
 	return i.w.call(ctx, "stage", p, nil)
 }
 
+func (i *installer) Take(ctx context.Context, name string) ([]byte, error) {
+	p := i.in
+	p.Name = name
+	var content []byte
+	return content, i.w.call(ctx, "take", p, &content)
+}
+
 // deps is the tree of dependencies that a worker's commands use.
 type deps struct {
 	Dir  string `json:"dir"`            // empty: none
@@ -427,6 +454,21 @@ func (w *worker) stage(p installing) error {
 		return err
 	}
 	return root.WriteFile(name, p.Content, 0o644)
+}
+
+// take reads a file of a tree to be made, which commands have written.
+func (w *worker) take(p installing) ([]byte, error) {
+	name, err := cleanPath(p.Name)
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(p.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	content, _, err := safeRead(root, name, w.Limits.ReadBytes)
+	return content, err
 }
 
 // install runs a command that installs.

@@ -248,3 +248,43 @@ func TestBridgeArguments(t *testing.T) {
 		}
 	}
 }
+
+// Covers D1: what package managers write in a tree that is thrown away is taken out of it
+// as plain files alone, and nothing of it stays.
+func TestResolve(t *testing.T) {
+	needBwrap(t)
+	f := newFixture(t, map[string]string{"README.md": "readme"})
+	m := newManager(t, Options{})
+	w := f.open(t, m, f.head)
+	err := w.Resolve(t.Context(), Installation{Key: "lock", Make: func(ctx context.Context, in Installer) ([]byte, error) {
+		if err := in.Stage(ctx, "in/old.txt", []byte("old")); err != nil {
+			return nil, err
+		}
+		if said := says(t, in.Run, worktree.Command{Dir: "/deps/in", Args: []string{"/bin/sh", "-c", "cat /work/README.md > new.txt; ln -s /etc/passwd out.txt; mkfifo pipe; echo x > /work/x 2>/dev/null; ls"}}); !strings.Contains(said, "new.txt") {
+			t.Errorf("a command says %q", said)
+		}
+		for name, want := range map[string]string{"in/new.txt": "readme", "in/old.txt": "old"} {
+			if got, err := in.Take(ctx, name); err != nil || string(got) != want {
+				t.Errorf("Take(%s) = %q, %v, want %q", name, got, err, want)
+			}
+		}
+		for _, name := range []string{"in/out.txt", "in/pipe", "../tree", "in", "none"} {
+			if got, err := in.Take(ctx, name); err == nil {
+				t.Errorf("Take(%s) = %q, want none", name, got)
+			}
+		}
+		return nil, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := w.Installed("lock"); ok {
+		t.Error("the tree is kept")
+	}
+	if left, _ := filepath.Glob(m.path("deps", "new-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	if changes, err := w.Changes(t.Context()); err != nil || len(changes) > 0 {
+		t.Errorf("the work tree has changed: %v, %v", changes, err)
+	}
+}

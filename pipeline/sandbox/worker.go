@@ -268,13 +268,16 @@ func (w *worker) handle(ctx context.Context, r request) (any, error) {
 			return w.keep(ctx, p)
 		}
 		return w.prepareTree(ctx, p)
-	case "install", "stage":
+	case "install", "stage", "take":
 		p, err := unmarshal[installing](r.Method, r.Params)
 		if err != nil {
 			return nil, err
 		}
-		if r.Method == "stage" {
+		switch r.Method {
+		case "stage":
 			return nil, w.stage(p)
+		case "take":
+			return w.take(p)
 		}
 		return w.install(ctx, p)
 	}

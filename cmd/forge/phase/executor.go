@@ -169,6 +169,10 @@ func (x *Executor) Do(ctx context.Context, run *pipeline.Run, act pipeline.Actio
 	for i, f := range found(data) {
 		events = append(events, pipeline.Event{ID: fmt.Sprintf("%s/finding/%d", act.Key, i+1), Type: pipeline.EventFinding, Source: source, Data: pipeline.Data{Finding: &f}})
 	}
+	if data.Lock != nil {
+		events = append(events, pipeline.Event{ID: act.Key + "/locked", Type: pipeline.EventLockUpdated, Source: source, Data: pipeline.Data{Phase: &ref, Lock: data.Lock}})
+		data.Lock = nil
+	}
 	used, err := x.o.Memory.Used(ctx, run, ref, roleOf(ref.Phase), data)
 	if err != nil {
 		return nil, err

@@ -31,9 +31,20 @@ func (x *Executor) implement(ctx context.Context, run *pipeline.Run, job agent.J
 	if err := x.o.Memory.Recall(ctx, &job, config.RoleImplementer, job.Emit); err != nil {
 		return pipeline.Data{}, err
 	}
+	locks := &locking{x: x, run: run, ws: ws}
+	if x.o.Dependencies.Registries != nil && !run.Config.Setup.LeaveLocks {
+		job.Lock = locks.bring
+	}
 	impl, _, err := x.o.Implementer.Implement(ctx, job)
 	if err != nil {
 		return pipeline.Data{}, err
+	}
+	wrong, err := locks.bring(ctx)
+	if err != nil {
+		return pipeline.Data{}, err
+	}
+	if len(wrong) > 0 && impl.Unable == "" {
+		return pipeline.Data{}, &pipeline.Fault{Class: pipeline.FaultAgent, Message: strings.Join(wrong, "\n")}
 	}
 	changes, err := ws.Changes(ctx)
 	if err != nil {
@@ -67,7 +78,7 @@ func (x *Executor) implement(ctx context.Context, run *pipeline.Run, job agent.J
 	if impl.Head, err = x.signed(ctx, run, impl.Head); err != nil {
 		return pipeline.Data{}, err
 	}
-	return pipeline.Data{Implementation: &impl, Instructions: job.InstructionsUsed()}, nil
+	return pipeline.Data{Implementation: &impl, Instructions: job.InstructionsUsed(), Lock: locks.update}, nil
 }
 
 // signed returns what the remote makes of a new head, where it is to sign it.

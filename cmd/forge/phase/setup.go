@@ -11,6 +11,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/deps"
+	"forge/pipeline/registry"
 	"forge/pipeline/sandbox"
 )
 
@@ -186,19 +187,12 @@ func (x *Executor) changedSetup(ctx context.Context, run *pipeline.Run, commands
 func (x *Executor) kept(ctx context.Context, run *pipeline.Run, ws *sandbox.Workspace, key string,
 	make func(context.Context, sandbox.Installer) (*deps.Tree, error),
 ) (*deps.Tree, error) {
-	gateway, _, err := x.o.Dependencies.Registries(ctx)
-	if err != nil {
-		return nil, err
-	}
-	session, err := gateway.Open(x.o.Log.With("run", run.ID))
+	o, session, err := x.routed(ctx, run)
 	if err != nil {
 		return nil, err
 	}
 	defer session.Close()
-	o := sandbox.Installation{Key: key, Sockets: session.Dir(), Stale: x.stale}
-	for _, k := range session.Kinds() {
-		o.Routes = append(o.Routes, sandbox.Route{Port: k.Port(), Socket: k.SocketFile()})
-	}
+	o.Key, o.Stale = key, x.stale
 	o.Make = func(ctx context.Context, in sandbox.Installer) ([]byte, error) {
 		tree, err := make(ctx, in)
 		if err != nil {
@@ -223,6 +217,22 @@ func (x *Executor) kept(ctx context.Context, run *pipeline.Run, ws *sandbox.Work
 			"ms", int64(tree.Seconds*1000), "requests", r.Requests, "asked", r.Asked, "bytes", r.Bytes)
 	}
 	return tree, err
+}
+
+// routed is an installation with a way to the registries, for as long as the session is open.
+func (x *Executor) routed(ctx context.Context, run *pipeline.Run) (o sandbox.Installation, session *registry.Session, err error) {
+	gateway, _, err := x.o.Dependencies.Registries(ctx)
+	if err != nil {
+		return o, nil, err
+	}
+	if session, err = gateway.Open(x.o.Log.With("run", run.ID)); err != nil {
+		return o, nil, err
+	}
+	o.Sockets = session.Dir()
+	for _, k := range session.Kinds() {
+		o.Routes = append(o.Routes, sandbox.Route{Port: k.Port(), Socket: k.SocketFile()})
+	}
+	return o, session, nil
 }
 
 // stale reports whether a kept tree is to be made again.

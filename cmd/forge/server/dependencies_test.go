@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -265,7 +266,8 @@ func TestChangeBreaksTheInstallation(t *testing.T) {
 	p := newPackages(t)
 	files := map[string]string{
 		"package.json": `{"name":"web","scripts":{"test":"node --test"},"dependencies":{"left":"1.0.0"}}`, "package-lock.json": p.nodePackage(t), ".gitignore": "node_modules/\n",
-		"left.test.js": "const left = require('left')\nrequire('node:test')('left', () => require('node:assert').equal(left(), 'hello'))\n",
+		"left.test.js":      "const left = require('left')\nrequire('node:test')('left', () => require('node:assert').equal(left(), 'hello'))\n",
+		".github/forge.yml": "setup: {leave_locks: true}\n",
 	}
 	edit := func(old, new string) string {
 		return ">>> edit\npath: package.json\nold: '" + old + "'\nnew: '" + new + "'\n"
@@ -281,6 +283,58 @@ func TestChangeBreaksTheInstallation(t *testing.T) {
 	failed := run.Iterations[0].Tests.Failures
 	if len(run.Iterations) != 2 || len(failed) != 1 || !strings.Contains(failed[0].Error, "no registry has npm /right") {
 		t.Errorf("%d iterations; the first failed with %+v", len(run.Iterations), failed)
+	}
+}
+
+// Covers D1: an implementer names a dependency, and the package managers lock it: in the
+// run's commit, told to the reviewer and in the pull request. One that no registry has goes
+// back to the implementer while it works.
+func TestLockFilesOfAChange(t *testing.T) {
+	t.Parallel()
+	needTools(t)
+	p := newPackages(t)
+	sums := p.goModule(t) // no database of checksums knows the module
+	p.nodePackage(t)
+	p.files["/example.com/left/@v/list"] = "v1.0.0\n"
+	script := func(left string) string {
+		return "echo TAP version 13; echo 1.." + strconv.Itoa(1+strings.Count(left, "echo ok")) +
+			"\nif [ \"$(sh greet.sh Ann)\" = \"hello, Ann\" ] || [ \"$(sh greet.sh Ann)\" = \"hello Ann\" ]; then echo ok 1 - greets; else echo not ok 1 - greets; fi\n" + left
+	}
+	files := map[string]string{
+		"test.sh": script(""), ".github/forge.yml": "tests:\n  commands: [sh test.sh]\n",
+		"go.mod": "module example.com/app\n\ngo 1.22\n", "go.sum": sums, "app.go": "package app\n",
+		"web/package.json": `{"name":"web","scripts":{"preinstall":"touch ran","dependencies":"touch ran"}}`, "web/package-lock.json": `{"name":"web","lockfileVersion":3,"packages":{"":{"name":"web"}}}`,
+	}
+	write := func(path, content string) string {
+		return fmt.Sprintf(">>> write\npath: %s\ncontent: %q\n", path, content)
+	}
+	asks := func(name string) string {
+		return write("web/package.json", `{"name":"web","scripts":{"preinstall":"touch ran","dependencies":"touch ran"},"dependencies":{"`+name+`":"1.0.0"}}`)
+	}
+	o := p.options(files)
+	o.tape = "\n-- planner 0/1 --\n>>> submit\nsummary: Use left\nsteps: [Use it]\ncriteria: [{id: AC1, text: The greeting stays}]\n-- implementer 1/1 --\n" +
+		write("app.go", "package app\n\nimport _ \"example.com/left\"\n") + asks("lfet") +
+		write("test.sh", script("if go list -deps . >/dev/null; then echo ok 2 - go; else echo not ok 2 - go; fi\nif (cd web && node -e 'require(\"left\")()'); then echo ok 3 - node; else echo not ok 3 - node; fi\n")) +
+		"-- implementer 1/2 --\n>>> submit\nsummary: Use left\n-- implementer 1/3 --\n@expect no registry has npm /lfet\n" + asks("left") +
+		"-- implementer 1/4 --\n>>> submit\nsummary: Use left\n" +
+		strings.ReplaceAll(servertest.Approved, "*/1 --\n", "*/1 --\n@expect npm in web: left 1.0.0\n")
+	ts := newTestServer(t, o)
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateVerified)
+	if len(run.Iterations) != 1 || run.Current().Tests.Passed != 3 {
+		t.Fatalf("%d iterations, tests %+v", len(run.Iterations), run.Current().Tests)
+	}
+	want := []string{"go: example.com/left v1.0.0", "npm in web: left 1.0.0"}
+	locked := ts.event(run.ID, pipeline.EventLockUpdated).Data.Lock
+	if got := locked.Lines(); !slices.Equal(got, want) || !slices.Equal(locked.Files, []string{"go.mod", "web/package-lock.json"}) {
+		t.Errorf("the event says %q of %q, want %q", got, locked.Files, want)
+	}
+	if files := run.Current().Impl.Files; !slices.Contains(files, "go.mod") || !slices.Contains(files, "web/package-lock.json") || slices.Contains(files, "web/ran") {
+		t.Errorf("the commit has %q", files)
+	}
+	pulls, err := ts.gh.Pulls(greetRepo)
+	if err != nil || len(pulls) != 1 || !strings.Contains(pulls[0].Body, "## Packages that came in\n\n- go: example.com/left v1.0.0\n- npm in web: left 1.0.0") {
+		t.Errorf("the pull request does not say so: %v %+v", err, pulls)
 	}
 }
 

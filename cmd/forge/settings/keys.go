@@ -129,6 +129,7 @@ var rules = map[string]rule{
 	"setup.cache":                  {doc: "Directories that are kept besides those that the repository ignores; tests see a copy that they may write", items: 20, item: checkPlace},
 	"setup.inputs":                 {doc: "Files that commands see as the commit under test has them, such as lock files; all others are the base commit's", items: 50, item: checkPlace},
 	"setup.instead":                {doc: "Install nothing besides: the commands install all there is"},
+	"setup.leave_locks":            {doc: "Leave lock files as the implementer leaves them: no package manager brings them in line with what it asks for"},
 	"setup.timeout_minutes":        {doc: "Time for one command, within the server's tests.timeout_minutes; 0: 10", max: 24 * 60, unit: "minutes"},
 	"learn":                        {doc: "What is made of what people did with findings"},
 	"learn.dismissal_target":       {doc: "Share of posted findings that people may dismiss: what they would most likely dismiss is held back and listed, unless it blocks a merge; 0 switches that off", max: 0.5},

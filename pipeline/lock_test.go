@@ -1,0 +1,27 @@
+package pipeline
+
+import (
+	"testing"
+
+	"forge/pipeline/lock"
+)
+
+// What lock files have gained is known from the last iteration that brought one in line; of
+// a phase that is over, and in logs from before, nothing is.
+func TestLocked(t *testing.T) {
+	ref := PhaseRef{Phase: PhaseImplement, Iteration: 1, Attempt: 1}
+	run := &Run{State: StateRunning}
+	run.Iterations, run.Active = []Iteration{{Number: 1}}, &ref
+	if run.Locked() != nil {
+		t.Error("something is locked from the beginning")
+	}
+	late := ref
+	late.Attempt = 2
+	one := &lock.Update{Files: []string{"go.sum"}}
+	run.Apply(Event{Seq: 1, Type: EventLockUpdated, Data: Data{Phase: &late, Lock: &lock.Update{}}})
+	run.Apply(Event{Seq: 2, Type: EventLockUpdated, Data: Data{Phase: &ref, Lock: one}})
+	run.Iterations = append(run.Iterations, Iteration{Number: 2})
+	if got := run.Locked(); got != one {
+		t.Errorf("Locked = %+v, want that of the phase that was active", got)
+	}
+}
