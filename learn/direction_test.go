@@ -3,6 +3,7 @@ package learn
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"forge/pipeline"
@@ -249,6 +250,54 @@ func TestSilenceIsWeak(t *testing.T) {
 	m.Take(dismissing("The returned error is not wrapped", "the caller does", 9))
 	if l := of(); math.Abs(l.Confidence-0.4) > 1e-9 {
 		t.Errorf("and after a reason: %v, want 0.4", l.Confidence)
+	}
+}
+
+// What a person told Forge is theirs to end: dismissals of one pull request, however many,
+// take no more from it than one, those of all no more than two, and it is questioned. That
+// the reviewer was wrong says nothing about it.
+func TestPersonsWordIsNotTakenAway(t *testing.T) {
+	rule := learning("l", "Reviews must ask for a zero guard before division.",
+		func(l *pipeline.Learning) { l.ID, l.Source, l.Category, l.Base = 7, pipeline.SourceHuman, "style", 0.9 })
+	after := func(source pipeline.LearningSource, runs int, reasons ...string) pipeline.Learning {
+		rule.Source = source
+		m := NewMemory(rule)
+		for n, r := range reasons {
+			s := dismissing("There is no zero guard before the division", r, n)
+			s.Run = int64(1 + n%runs)
+			m.Take(s)
+		}
+		for _, l := range m.Learnings() {
+			if l.Key == "l" {
+				return l
+			}
+		}
+		return pipeline.Learning{}
+	}
+	many := func(reason string) []string { return slices.Repeat([]string{reason}, 8) }
+	for _, c := range []struct {
+		name       string
+		source     pipeline.LearningSource
+		runs       int
+		reasons    []string
+		want       float64
+		questioned bool
+	}{
+		{"one", pipeline.SourceHuman, 1, []string{"we do not want guards"}, 0.7, false},
+		{"many in one pull request", pipeline.SourceHuman, 1, many("we do not want guards"), 0.7, true},
+		{"many in many", pipeline.SourceHuman, 8, many("we do not want guards"), 0.5, true},
+		{"the reviewer erred", pipeline.SourceHuman, 8, many("False positive."), 0.9, false},
+		{"the reviewer erred, in other words", pipeline.SourceHuman, 1, []string{"The divisor is checked above.", "That's wrong", "It is never zero", "误报", "Fehlalarm"}, 0.9, false},
+		{"of what Forge taught itself", pipeline.SourceReflection, 1, many("False positive."), 0, false},
+		{"both", pipeline.SourceHuman, 1, []string{"False positive, and we do not want guards anyway"}, 0.7, false},
+	} {
+		l := after(c.source, c.runs, c.reasons...)
+		if math.Abs(l.Confidence-c.want) > 1e-9 {
+			t.Errorf("%s: %.2f, want %.2f", c.name, l.Confidence, c.want)
+		}
+		if got := Questioned([]pipeline.Learning{l}, nil); (len(got) == 1) != c.questioned || c.questioned && got[0].Why == "" {
+			t.Errorf("%s: questioned %+v, want %v", c.name, got, c.questioned)
+		}
 	}
 }
 

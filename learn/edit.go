@@ -90,7 +90,7 @@ func (e *Edit) Apply(l *pipeline.Learning, evidence []pipeline.Evidence) error {
 	if e.Confidence == nil {
 		return nil
 	}
-	sum := sumOf(evidence)
+	sum := l.Sway(evidence) / 1e6
 	base := math.Round((*e.Confidence-sum)*1e6) / 1e6
 	if base < 0 || base > 1 {
 		return fmt.Errorf("its evidence changes confidence by %+.2f, so that it can be from %.2f to %.2f, not %v",
@@ -108,18 +108,6 @@ func tidyList(list []string) (out []string) {
 		}
 	}
 	return out
-}
-
-// sumOf is what evidence does to confidence, in whole millionths as
-// [pipeline.Learning.Weigh] counts it.
-func sumOf(evidence []pipeline.Evidence) float64 {
-	var micro float64
-	for _, e := range evidence {
-		if !e.Off {
-			micro += math.Round(e.Delta * 1e6)
-		}
-	}
-	return micro / 1e6
 }
 
 // HalfLives say how long it takes until half is gone of what age takes from the

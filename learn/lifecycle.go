@@ -288,14 +288,24 @@ func worse(low, high float64) string {
 	return fmt.Sprintf("runs that were given it did worse: %+.2f to %+.2f approved at first", low, high)
 }
 
+// questionedFrom is how often findings that a person's learning asks for must have been
+// dismissed for that to be a question to them.
+const questionedFrom = 3
+
 // Questioned says which of the learnings that are people's word have a negative measured
-// effect: they are never retired for it, but whoever said it should know.
+// effect, or ask for what others dismiss again and again: they are never retired for it, but
+// whoever said it should know.
 func Questioned(learnings []pipeline.Learning, effects Effects) []Retirement {
 	var out []Retirement
 	for i := range learnings {
 		l := &learnings[i]
-		if e, ok := effects[l.ID]; ok && e.High < 0 && said(l) && l.State == pipeline.LearningActive && l.Source != pipeline.SourceDismissal {
+		if l.State != pipeline.LearningActive || l.Source == pipeline.SourceDismissal || !said(l) {
+			continue
+		}
+		if e, ok := effects[l.ID]; ok && e.High < 0 {
 			out = append(out, Retirement{*l, worse(e.Low, e.High)})
+		} else if l.Source == pipeline.SourceHuman && l.Against >= questionedFrom && l.Against > l.For && l.Confidence < l.Base {
+			out = append(out, Retirement{*l, fmt.Sprintf("what it asks for was dismissed %d times, and is at %.2f for that", l.Against, l.Confidence)})
 		}
 	}
 	return out

@@ -296,6 +296,9 @@ func supports(s pipeline.Signal, about *topic, l *pipeline.Learning) (e pipeline
 	if own := s.Finding != "" && s.Finding == l.Finding; dismisses(s.Kind) && wants > 0 && Stands(l) == StandFact && !own && !obliges(l.Content) {
 		wants = 0 // how something is stays so, whatever is not wanted there
 	}
+	if dismisses(s.Kind) && wants > 0 && l.Source == pipeline.SourceHuman && reviewerErred(s.Text) {
+		wants = 0 // the finding was wrong; that says nothing of what a person asks for
+	}
 	delta, why := effect(s, l, wants)
 	if delta == 0 || delta < 0 && s.Kind == pipeline.SignalRefused && said(l) { // a model's reading takes nothing from what a person said
 		return e, false
@@ -331,7 +334,7 @@ func effect(s pipeline.Signal, l *pipeline.Learning, wants int) (delta float64, 
 		case wants < 0:
 			delta, why = appliedDelta*strength(s), "a finding was dismissed that should not be made by this"
 		default:
-			delta, why = dismissedDelta*strength(s), "a related finding was dismissed"
+			delta, why = dismissedDelta*strength(s), pipeline.WhyDismissed
 		}
 		return delta, why
 	}

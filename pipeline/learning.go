@@ -177,22 +177,46 @@ func (e Evidence) Quiet() Evidence {
 	return e
 }
 
-// Weigh computes the learning's confidence, its counts and when it was last
-// confirmed, from its base and all its evidence, of which there is at most one
-// piece for a key. What was taken back does not count; the order does not matter.
-func (l *Learning) Weigh(evidence []Evidence) {
-	var micro, quiet float64 // whole millionths: their sum is exact in every order
-	l.For, l.Against, l.Touched = 0, 0, l.Created
+// WhyDismissed is why the dismissal of a finding takes from a learning that asks for it.
+// What a person told Forge to remember is not unwanted because findings of its kind were
+// wrong in one pull request, whatever was said of each: those of one run take no more from
+// it than one does, and all together no more than two. Who said it is the one to end it.
+const (
+	WhyDismissed = "a related finding was dismissed"
+
+	dismissedMost = 200_000 // millionths, in one run
+	unwantedMost  = 400_000 // over all runs
+)
+
+// Sway is what evidence adds to the learning's base, in whole millionths: there is at most
+// one piece for a key, what was taken back does not count, the order does not matter.
+func (l *Learning) Sway(evidence []Evidence) (micro float64) {
+	var quiet, unwanted float64
+	dismissed := map[int64]float64{} // by run
 	for _, e := range evidence {
-		if e.Off {
-			continue
-		}
-		if delta := math.Round(e.Delta * 1e6); delta < 0 && strings.HasSuffix(e.Why, quietly) {
+		switch delta := math.Round(e.Delta * 1e6); {
+		case e.Off:
+		case delta < 0 && strings.HasSuffix(e.Why, quietly):
 			quiet += delta
-		} else {
+		case delta < 0 && l.Source == SourceHuman && e.Why == WhyDismissed:
+			dismissed[e.Run] += delta
+		default:
 			micro += delta
 		}
+	}
+	for _, delta := range dismissed {
+		unwanted += max(delta, -dismissedMost)
+	}
+	return micro + max(quiet, -quietMost) + max(unwanted, -unwantedMost)
+}
+
+// Weigh computes the learning's confidence, its counts and when it was last
+// confirmed, from its base and all its evidence; see [Learning.Sway].
+func (l *Learning) Weigh(evidence []Evidence) {
+	l.For, l.Against, l.Touched = 0, 0, l.Created
+	for _, e := range evidence {
 		switch {
+		case e.Off:
 		case e.Delta > 0:
 			l.For++
 			if e.At.After(l.Touched) {
@@ -202,7 +226,7 @@ func (l *Learning) Weigh(evidence []Evidence) {
 			l.Against++
 		}
 	}
-	l.Confidence = max(0, min(1, math.Round(l.Base*1e6+micro+max(quiet, -quietMost))/1e6))
+	l.Confidence = max(0, min(1, (math.Round(l.Base*1e6)+l.Sway(evidence))/1e6))
 }
 
 // Recall is which learnings an agent was given, and what became of them (L5).

@@ -177,7 +177,7 @@ func (m *Learner) takeEnds(ctx context.Context) (ready []int64) {
 // learn takes the feedback in that nobody has learnt from yet. What a crash cut off
 // is done again: every part of it is the same the second time.
 func (m *Learner) learn(ctx context.Context) error {
-	rated, gaps := map[string]bool{}, map[string]bool{}
+	rated, gaps, refused := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for {
 		events, err := m.o.DB.Unlearned(ctx, cursorLearn, 0)
 		if err != nil {
@@ -193,26 +193,38 @@ func (m *Learner) learn(ctx context.Context) error {
 			if s := e.Data.Signal; s != nil {
 				rated[s.Scope] = rated[s.Scope] || learn.Rated(*s)
 				gaps[s.Scope] = gaps[s.Scope] || s.Kind == pipeline.SignalGap
+				refused[s.Scope] = refused[s.Scope] || s.Kind == pipeline.SignalDismissed || s.Kind == pipeline.SignalRefused
 			}
 		}
 	}
-	for scope, is := range rated {
-		if !is {
-			continue
-		}
-		if err := m.rate(ctx, scope); err != nil {
-			return err
-		}
-	}
-	for scope, is := range gaps {
-		if !is {
-			continue
-		}
-		if err := m.mergeGaps(ctx, scope); err != nil {
-			return err
+	for _, then := range []struct {
+		scopes map[string]bool
+		do     func(context.Context, string) error
+	}{{rated, m.rate}, {gaps, m.mergeGaps}, {refused, m.questionSaid}} {
+		for scope, is := range then.scopes {
+			if !is {
+				continue
+			}
+			if err := then.do(ctx, scope); err != nil {
+				return err
+			}
 		}
 	}
 	return m.refresh(ctx)
+}
+
+// questionSaid notes at once what others dismiss of that which people told Forge.
+func (m *Learner) questionSaid(ctx context.Context, scope string) error {
+	known, err := m.o.DB.Learnings(ctx, store.MemoryFilter{Scopes: []string{scope}, Source: pipeline.SourceHuman, Limit: Everything})
+	if err != nil {
+		return err
+	}
+	for _, q := range learn.Questioned(known, nil) {
+		if err := m.question(ctx, q, m.o.Now().UTC().Truncate(time.Microsecond)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // mergeGaps keeps once what several remarks bear in the same words.

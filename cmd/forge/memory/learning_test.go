@@ -434,3 +434,30 @@ func TestGapsOfOneKindAreOne(t *testing.T) {
 		t.Errorf("%d learnings of three remarks, want each and their category: %+v", len(list), said)
 	}
 }
+
+// A person sees in a learning's history, at once and once, that others dismiss what it asks for.
+func TestDismissedWordsAreQuestioned(t *testing.T) {
+	m, run := bare(t, nil)
+	l := pipeline.Learning{Key: "human:1", Scope: run.Repo.Scope(), Type: pipeline.LearningSemantic, Source: pipeline.SourceHuman, Weight: 1, Base: 0.9,
+		Author: pipeline.Actor{ID: 3, Login: "ann"}, Content: "Reviews must ask for a zero guard before division.", Created: m.o.Now(), State: pipeline.LearningActive}
+	ids, err := m.save(t.Context(), []pipeline.Learning{l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		s := pipeline.Signal{Key: fmt.Sprint("dismissed/", i), Kind: pipeline.SignalDismissed, Scope: run.Repo.Scope(), Run: run.ID, Actor: pipeline.Actor{ID: 4, Login: "bob"},
+			Weight: 1, At: m.o.Now().Add(time.Duration(i+1) * time.Second), File: "sum.go", Comment: int64(i + 1), Text: "we do not want guards",
+			About: &pipeline.Finding{Category: "correctness", Message: "There is no zero guard before the division", File: "sum.go"}}
+		if err := m.o.Record(t.Context(), run.ID, pipeline.SignalEvents([]pipeline.Signal{s}), nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.learn(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := m.o.DB.Learning(t.Context(), ids[0])
+	past, failed := m.o.DB.History(t.Context(), ids[0])
+	if err != nil || failed != nil || got.Confidence != 0.7 || got.Against != 4 || len(past) != 1 || !strings.HasPrefix(past[0].What, questionedBy) {
+		t.Errorf("confidence %v after %d, history %+v, %v, %v; want 0.7, and questioned once", got.Confidence, got.Against, past, err, failed)
+	}
+}

@@ -119,7 +119,7 @@ func (m *Learner) merge(ctx context.Context, list []pipeline.Learning, now time.
 // questionedBy begins what the history of a learning says when it is questioned.
 const questionedBy = "questioned: "
 
-// question notes, once, that runs did worse with what a person said: that they decide on.
+// question notes, once, what speaks against what a person said: they decide on that.
 func (m *Learner) question(ctx context.Context, q learn.Retirement, now time.Time) error {
 	past, err := m.o.DB.History(ctx, q.Learning.ID)
 	if err != nil {
@@ -128,7 +128,7 @@ func (m *Learner) question(ctx context.Context, q learn.Retirement, now time.Tim
 	if slices.ContainsFunc(past, func(c store.MemoryChange) bool { return strings.HasPrefix(c.What, questionedBy) }) {
 		return nil
 	}
-	m.o.Log.WarnContext(ctx, fmt.Sprintf("runs did worse with what a person said (L%d); they may want to look at it", q.Learning.ID), "why", q.Why)
+	m.o.Log.WarnContext(ctx, fmt.Sprintf("what a person said (L%d) is questioned; they may want to look at it", q.Learning.ID), "why", q.Why)
 	return m.o.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return m.o.DB.NoteLearning(ctx, tx, q.Learning.ID, pipeline.Actor{}, now, questionedBy+q.Why)
 	})
