@@ -213,6 +213,51 @@ var (
 		&gh.InstallationPermissions{Contents: gh.String("write"), Metadata: gh.String("read")}}
 )
 
+// signer signs with the installation's token for one repository.
+type signer struct {
+	inst  *installation
+	repo  pipeline.Repo
+	scope scope
+}
+
+// RoundTrip implements http.RoundTripper. A token that has ended before its time was up,
+// or that somebody revoked, is replaced once: a call that GitHub answers with 401 did
+// nothing.
+func (s signer) RoundTrip(req *http.Request) (*http.Response, error) {
+	sign, err := s.inst.sign(s.repo, s.scope)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := sign.RoundTrip(req)
+	if err != nil || resp.StatusCode != http.StatusUnauthorized || req.Body != nil && req.GetBody == nil {
+		return resp, err
+	}
+	s.inst.forget(sign)
+	if sign, err = s.inst.sign(s.repo, s.scope); err != nil {
+		return nil, err
+	}
+	again := req.Clone(req.Context())
+	if req.GetBody != nil {
+		if again.Body, err = req.GetBody(); err != nil {
+			return nil, err // unreachable: the body is a buffer
+		}
+	}
+	s.inst.app.log.Info("GitHub accepts a token no more: a new one is taken", "installation", s.inst.id, "repo", s.repo.FullName())
+	resp.Body.Close()
+	return sign.RoundTrip(again)
+}
+
+// forget drops a transport with its token, so that the next call takes a new one.
+func (i *installation) forget(old *ghinstallation.Transport) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for key, t := range i.signs {
+		if t == old { // else somebody was quicker
+			delete(i.signs, key)
+		}
+	}
+}
+
 // sign returns the transport that signs with a token for this repository alone. A
 // ghinstallation transport keeps its token until a minute before it ends.
 func (i *installation) sign(repo pipeline.Repo, s scope) (*ghinstallation.Transport, error) {
@@ -255,16 +300,25 @@ func (a *App) sessionFor(repo pipeline.Repo, sc scope) (*session, error) {
 		return nil, final("%s has no installation of the App: install it on the repository, or give the installation's id.", repo.FullName())
 	}
 	i := a.installation(repo.Installation)
-	sign, err := i.sign(repo, sc)
-	if err != nil {
-		return nil, err
-	}
 	s := &session{}
-	rt := &transport{app: a, next: sign, lim: i.lim, want: sc.words, calls: &s.calls}
+	rt := &transport{app: a, next: signer{i, repo, sc}, lim: i.lim, want: sc.words, calls: &s.calls, repo: repo}
 	s.transport = rt
 	s.rest = a.client(rt)
 	s.gql = githubv4.NewEnterpriseClient(a.gql, &http.Client{Transport: rt})
 	return s, nil
+}
+
+// Renew returns another token for git than the one that GitHub did not accept.
+func (a *App) Renew(ctx context.Context, repo pipeline.Repo, refused string) (string, error) {
+	i := a.installation(repo.Installation)
+	sign, err := i.sign(repo, scopeGit)
+	if err != nil {
+		return "", err
+	}
+	if kept, err := sign.Token(ctx); err == nil && kept == refused {
+		i.forget(sign)
+	}
+	return a.Token(ctx, repo)
 }
 
 // Token returns an installation token for git. It reaches this repository alone,
@@ -281,7 +335,7 @@ func (a *App) Token(ctx context.Context, repo pipeline.Repo) (string, error) {
 	}
 	op := "get a git token for " + repo.FullName()
 	if d := i.lim.wait(a.opts.Clock()); d > 0 {
-		return "", &apiError{op: op, status: http.StatusTooManyRequests, msg: "GitHub's rate limit was reached", after: d}
+		return "", i.lim.held(op, d)
 	}
 	tok, err := sign.Token(ctx)
 	if err != nil {

@@ -25,6 +25,8 @@ import (
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.URL.Path, r.URL.RawPath = byName(r.URL.Path), byName(r.URL.RawPath)
 	if strings.HasSuffix(r.URL.Path, "/access_tokens") {
 		return answer(201, `{"token":"ghs_`+strings.Repeat("t", 36)+`","expires_at":"2999-01-01T00:00:00Z"}`), nil
 	}

@@ -76,6 +76,11 @@ var testKey = sync.OnceValue(func() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(k)})
 })
 
+// byName names rendertest's repository in a path by its name, which is easier to read.
+func byName(path string) string {
+	return strings.Replace(path, "/repositories/99", "/repos/octo/repo", 1)
+}
+
 func newFake(t *testing.T) *fake {
 	f := &fake{t: t, seq: 100}
 	f.Server = httptest.NewServer(http.HandlerFunc(f.serve))
@@ -102,7 +107,7 @@ func (f *fake) id() int64 { f.seq++; return f.seq }
 func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	path := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/api/v3"), "/api")
+	path := byName(strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/api/v3"), "/api"))
 	body, _ := io.ReadAll(r.Body)
 	if strings.HasSuffix(path, "/access_tokens") {
 		f.tokens = append(f.tokens, string(body))

@@ -102,6 +102,34 @@ func (a *App) Repo(ctx context.Context, installation int64, owner, name string) 
 		DefaultBranch: r.GetDefaultBranch(), CloneURL: r.GetCloneURL(), Installation: installation}, nil
 }
 
+// Locate finds a repository by its id, which stays what its name may not: what it is called
+// now, and by which installation the App may act there. Not found where it was deleted, or
+// belongs to an account where the App is not installed on it.
+func (a *App) Locate(ctx context.Context, id int64) (repo pipeline.Repo, found bool, err error) {
+	op := fmt.Sprintf("find the repository with the id %d", id)
+	var inst struct {
+		ID int64 `json:"id"`
+	}
+	_, err = a.readAsApp(ctx, fmt.Sprintf("repositories/%d/installation", id), &inst)
+	if err = a.asApp(op, err); gone(err) {
+		return repo, false, nil
+	} else if err != nil {
+		return repo, false, err
+	}
+	s, err := a.session(pipeline.Repo{ID: id, Installation: inst.ID})
+	if err != nil {
+		return repo, false, err
+	}
+	r, _, err := s.rest.Repositories.GetByID(ctx, id)
+	if err = explain(op, "metadata: read", err); gone(err) {
+		return repo, false, nil
+	} else if err != nil {
+		return repo, false, err
+	}
+	return pipeline.Repo{ID: id, Owner: r.GetOwner().GetLogin(), Name: r.GetName(), DefaultBranch: r.GetDefaultBranch(),
+		CloneURL: r.GetCloneURL(), Installation: inst.ID}, true, nil
+}
+
 // Closed says what of a repository is shut, so that no run can work there.
 func (a *App) Closed(ctx context.Context, repo pipeline.Repo) ([]string, error) {
 	s, err := a.session(repo)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/bradleyfalzon/ghinstallation/v2"
 
+	"forge/pipeline"
 	"forge/pipeline/fence"
 	"forge/pipeline/text"
 )
@@ -35,6 +37,7 @@ type limiter struct {
 	mu      sync.Mutex
 	blocked time.Time        // no call before this
 	strikes int              // limits in a row without a time
+	refused string           // why it is left alone, when that is no limit
 	last    time.Time        // when the last write ended
 	told    map[string]Limit // by resource: what GitHub's answers have said
 	made    []time.Time      // when content was made, within the last hour
@@ -47,6 +50,25 @@ func (l *limiter) wait(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.blocked.Sub(now)
+}
+
+// held is the error of a call that is not made because GitHub is to be left alone.
+func (l *limiter) held(op string, d time.Duration) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.refused != "" {
+		return &apiError{op: op, status: http.StatusUnauthorized, msg: l.refused, after: d}
+	}
+	return &apiError{op: op, status: http.StatusTooManyRequests, msg: "GitHub's rate limit was reached", after: d}
+}
+
+// refuse notes why the installation is left alone; it reports whether that is new.
+func (l *limiter) refuse(why string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	first := l.refused == ""
+	l.refused = why
+	return first
 }
 
 // strike records a refusal and returns how long it lasts.
@@ -72,7 +94,7 @@ func (l *limiter) strike(h http.Header, now time.Time) time.Duration {
 func (l *limiter) clear() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.strikes = 0
+	l.strikes, l.refused = 0, ""
 }
 
 // transport is what every call goes through. It keeps the installation's limits,
@@ -84,17 +106,22 @@ type transport struct {
 	lim   *limiter
 	want  string        // the permissions that the token asks for, in words
 	calls *atomic.Int64 // when someone counts
+	repo  pipeline.Repo // that the calls are about; its ID is 0 when that is not known
 
 	searched bool // what it sends was looked through for secrets elsewhere
 }
 
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.URL.Host != t.app.rest.Host {
-		return nil, &apiError{msg: fmt.Sprintf("a call was sent on to %s: only %s gets the App's credentials", req.URL.Host, t.app.rest.Host)}
+	if req.URL.Host != t.app.rest.Host || req.URL.Scheme != t.app.rest.Scheme {
+		return nil, &apiError{msg: fmt.Sprintf("a call was sent on to %s://%s: only %s://%s gets the App's credentials",
+			req.URL.Scheme, req.URL.Host, t.app.rest.Scheme, t.app.rest.Host)}
+	}
+	req, err := t.byID(req)
+	if err != nil {
+		return nil, err
 	}
 	write := mutates(req)
 	if write {
-		var err error
 		if req, err = t.withoutSecrets(req); err != nil {
 			return nil, err
 		}
@@ -112,7 +139,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	for n := 1; ; n++ {
 		if d := t.lim.wait(t.app.opts.Clock()); d > 0 {
-			return nil, &apiError{status: http.StatusTooManyRequests, msg: "GitHub's rate limit was reached", after: d}
+			return nil, t.lim.held("", d)
 		}
 		resp, err := t.once(req, write)
 		var e *apiError
@@ -129,6 +156,31 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			req.Body, _ = req.GetBody() // unreachable error: the body is a buffer
 		}
 	}
+}
+
+// byID names the repository by its id, as GitHub's own redirects and pages of lists do:
+// its name may have changed, and be another repository's by now. Nor is a call sent on to
+// another repository.
+func (t *transport) byID(req *http.Request) (*http.Request, error) {
+	if t.repo.ID == 0 || isGraphQL(req) {
+		return req, nil
+	}
+	path, own := req.URL.EscapedPath(), fmt.Sprintf("%srepositories/%d", t.app.rest.Path, t.repo.ID)
+	if rest, named := strings.CutPrefix(path, t.app.rest.Path+"repos/"+t.repo.FullName()); named && (rest == "" || rest[0] == '/') {
+		u := *req.URL
+		u.RawPath = own + rest
+		if unescaped, err := url.PathUnescape(u.RawPath); err == nil {
+			u.Path = unescaped
+		}
+		out := req.Clone(req.Context())
+		out.URL = &u
+		return out, nil
+	}
+	if rest, other := strings.CutPrefix(path, t.app.rest.Path+"repositories/"); other && path != own && !strings.HasPrefix(path, own+"/") {
+		number, _, _ := strings.Cut(rest, "/")
+		return nil, &apiError{msg: fmt.Sprintf("a call was sent on to repository %s: it is about %s, which has the id %d", number, t.repo.FullName(), t.repo.ID)}
+	}
+	return req, nil
 }
 
 // turn waits until this write may be sent.
@@ -183,6 +235,8 @@ func (t *transport) once(req *http.Request, write bool) (*http.Response, error) 
 	case limited(resp, body):
 		return nil, &apiError{status: http.StatusTooManyRequests, msg: "GitHub's rate limit was reached: " + message(body),
 			after: t.lim.strike(resp.Header, t.app.opts.Clock())}
+	case resp.StatusCode == http.StatusUnauthorized && t.repo.Installation != 0:
+		return nil, t.unauthorized(resp.Header, body)
 	case resp.StatusCode >= 500:
 		return nil, &apiError{status: resp.StatusCode, ambiguous: write, msg: fmt.Sprintf("GitHub answered %d: %s", resp.StatusCode, message(body))}
 	}
@@ -193,6 +247,19 @@ func (t *transport) once(req *http.Request, write bool) (*http.Response, error) 
 		}
 	}
 	return resp, nil
+}
+
+// unauthorized is what becomes of a call when GitHub accepts a new token no more than the
+// one before. All runs of the installation wait; its operator is told, once.
+func (t *transport) unauthorized(h http.Header, body []byte) error {
+	const why = "GitHub accepts no token of this installation, a new one neither"
+	first := t.lim.refuse(why)
+	after := t.lim.strike(h, t.app.opts.Clock())
+	if first {
+		t.app.log.Error(why+": all its runs wait. Where an owner has suspended or uninstalled the App, Settings, Applications, Installed GitHub Apps says so; else compare the clocks",
+			"installation", t.repo.Installation, "repo", t.repo.FullName(), "error", message(body))
+	}
+	return &apiError{status: http.StatusUnauthorized, msg: why + ": " + message(body), after: after}
 }
 
 func (t *transport) tokenError(e *ghinstallation.HTTPError) error {

@@ -163,3 +163,14 @@ func (s *Server) newToken(inst *installation, repos map[int64]bool, perms map[st
 	s.tokens[text] = t
 	return t
 }
+
+// EndTokens ends all installation tokens at once, as if their time were up or they had
+// been revoked. It returns how many there were.
+func (s *Server) EndTokens() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := len(s.tokens)
+	clear(s.tokens)
+	s.touch()
+	return n
+}

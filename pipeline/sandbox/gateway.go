@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"forge/pipeline"
@@ -49,6 +50,8 @@ type Gateway struct {
 	log    *slog.Logger
 
 	secrets Secrets
+
+	refused atomic.Pointer[Refused]
 
 	mu    sync.Mutex
 	locks map[string]*sync.RWMutex // by mirror
@@ -250,7 +253,7 @@ func (g *Gateway) Fetch(ctx context.Context, repo pipeline.Repo, token string, r
 	if wanted == 0 {
 		return nil
 	}
-	if _, err := g.git(repo).run(ctx, call); err != nil {
+	if _, err := g.call(ctx, repo, call); err != nil {
 		return remoteFault("fetch", repo, err)
 	}
 	return nil
@@ -420,6 +423,10 @@ func checkOIDs(shas ...string) error {
 
 // remoteFault says in plain words why a remote could not be used.
 func remoteFault(verb string, repo pipeline.Repo, err error) error {
+	var known *pipeline.Fault
+	if errors.As(err, &known) {
+		return known
+	}
 	var failed *gitError
 	if !errors.As(err, &failed) || isNoRoom(err) {
 		return fmt.Errorf("%s %s: %w", verb, repo.FullName(), err)

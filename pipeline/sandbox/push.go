@@ -82,7 +82,7 @@ func (g *Gateway) Push(ctx context.Context, repo pipeline.Repo, token string, o 
 	push := call
 	push.args = []string{"push", "--porcelain", "--no-verify", "--no-follow-tags", "--recurse-submodules=no",
 		"--force-with-lease=" + ref + ":" + old, address, sha + ":" + ref}
-	if _, err = g.git(repo).run(ctx, push); err != nil {
+	if _, err = g.call(ctx, repo, push); err != nil {
 		err = g.pushFailed(ctx, repo, pushAttempt{call: call, address: address, branch: branch, ref: ref, sha: sha, old: old}, err)
 	}
 	if err != nil {
@@ -114,7 +114,7 @@ func (g *Gateway) Delete(ctx context.Context, repo pipeline.Repo, token, branch,
 	}
 	push := call
 	push.args = []string{"push", "--porcelain", "--no-verify", "--force-with-lease=" + ref + ":" + old, address, ":" + ref}
-	if _, err = g.git(repo).run(ctx, push); err != nil {
+	if _, err = g.call(ctx, repo, push); err != nil {
 		return g.pushFailed(ctx, repo, pushAttempt{call: call, address: address, branch: branch, ref: ref, old: old}, err)
 	}
 	if _, err := g.git(repo).run(ctx, gitCall{args: []string{"update-ref", "-d", keptRef(ref)}}); err != nil {
@@ -172,7 +172,7 @@ var remoteRefused = lazyregexp.New(`GH0\d\d|pre-receive hook declined|protected 
 func (g *Gateway) pushFailed(ctx context.Context, repo pipeline.Repo, a pushAttempt, err error) error {
 	var failed *gitError
 	if !errors.As(err, &failed) {
-		return fmt.Errorf("push %s: %w", repo.FullName(), err)
+		return remoteFault("push", repo, err)
 	}
 	if remoteRefused.MatchString(failed.stderr + failed.stdout) {
 		return &RejectedError{Branch: a.branch, Reason: refusal(failed)}
@@ -184,7 +184,7 @@ func (g *Gateway) pushFailed(ctx context.Context, repo pipeline.Repo, a pushAtte
 	}
 	look := a.call
 	look.args = []string{"ls-remote", "--refs", a.address, a.ref}
-	out, lsErr := g.git(repo).run(ctx, look)
+	out, lsErr := g.call(ctx, repo, look)
 	if lsErr != nil {
 		return remoteFault("push", repo, lsErr)
 	}

@@ -22,7 +22,7 @@ func (g *Gateway) Heads(ctx context.Context, repo pipeline.Repo, token string, b
 		}
 		call.args = append(call.args, ref)
 	}
-	out, err := g.git(repo).run(ctx, call)
+	out, err := g.call(ctx, repo, call)
 	if err != nil {
 		return nil, "", remoteFault("list the branches of", repo, err)
 	}

@@ -373,8 +373,30 @@ func newGitHubClient(o Options, db *store.DB, gateway *sandbox.Gateway) (*github
 	if err != nil {
 		return nil, err
 	}
-	return &githubClient{load: db.Load, app: app, gateway: gateway, base: o.Config.Run, slug: o.Config.Slug, label: o.Config.Label,
-		signer: signer{app: app, gateway: gateway}}, nil
+	h := &githubClient{load: db.Load, app: app, gateway: gateway, base: o.Config.Run, slug: o.Config.Slug, label: o.Config.Label,
+		signer: signer{app: app, gateway: gateway}}
+	gateway.OnRefused(h.refused)
+	return h, nil
+}
+
+// refused finds out why git's remote does not take a call: the token has ended, or the
+// repository is called otherwise by now.
+func (h *githubClient) refused(ctx context.Context, repo pipeline.Repo, token string) (pipeline.Repo, string, error) {
+	now, found, err := h.app.Locate(ctx, repo.ID)
+	switch {
+	case err != nil:
+		return repo, "", err
+	case !found:
+		return repo, "", goneFault(repo)
+	}
+	token, err = h.app.Renew(ctx, now, token)
+	return now, token, err
+}
+
+// goneFault says that a repository is none of the App's any more.
+func goneFault(repo pipeline.Repo) error {
+	return &pipeline.Fault{Class: pipeline.FaultGitHub, Final: true, Message: fmt.Sprintf("%s was deleted, or belongs to an account where the App is not installed on it: "+
+		"nothing can be written there. Install the App on it and start a new run.", repo.FullName())}
 }
 
 // NewGitHubApp is the configured App as it calls GitHub.
