@@ -71,6 +71,7 @@ type publisher struct {
 	v    render.Renderer
 	pub  pipeline.Publication
 
+	found  []pipeline.Event  // out about the branches
 	known  map[int][]comment // comments by issue or pull request, once listed
 	posted bool              // this publication posted comments on lines
 }
@@ -131,16 +132,16 @@ func (p *publisher) all(ctx context.Context) ([]pipeline.Event, error) {
 	}
 	var fault *pipeline.Fault
 	if err != nil && !(errors.As(err, &fault) && fault.Final) {
-		return nil, err
+		return p.found, err
 	}
 	rest := each(ctx, p.status, p.gates, p.reminders, p.histories)
 	if rest == nil && err == nil && moved == nil {
 		rest = each(ctx, p.ready, p.handOver, p.late)
 	}
 	if rest != nil && (err == nil || !errors.As(rest, &fault)) {
-		return nil, rest // what may be tried again comes first
+		return p.found, rest // what may be tried again comes first
 	}
-	return nil, err
+	return p.found, err
 }
 
 func each(ctx context.Context, steps ...func(context.Context) error) error {

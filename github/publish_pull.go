@@ -26,6 +26,11 @@ func (p *publisher) pull(ctx context.Context) error {
 		}
 		return p.openPull(ctx)
 	}
+	if r.Retargeted != "" {
+		if _, _, err := p.followBase(ctx, r.Retargeted); err != nil {
+			return err
+		}
+	}
 	title, body, state := p.v.PullTitle(), p.v.PullBody(), p.pullState()
 	want := render.Hash(title, body, state)
 	if p.artefact("pull").Hash == want {
@@ -41,7 +46,10 @@ func (p *publisher) pull(ctx context.Context) error {
 		return missing(err, "the App lost its access to the pull request")
 	}
 	p.keepPull(pr, want)
-	return nil
+	if r.Retargeted != "" || state == "closed" {
+		return nil
+	}
+	return p.repoint(ctx, pr)
 }
 
 // pullState is "closed" when Forge closes it; else it is left as people have it.
@@ -60,8 +68,7 @@ func (p *publisher) openPull(ctx context.Context) error {
 		}
 	}
 	title, body := p.v.PullTitle(), p.v.PullBody()
-	pr, _, err := p.s.rest.PullRequests.Create(ctx, r.Repo.Owner, r.Repo.Name, &gh.NewPullRequest{
-		Title: &title, Body: &body, Head: &r.Branch, Base: &r.Repo.DefaultBranch, Draft: gh.Bool(true)})
+	pr, err := p.createPull(ctx, title, body)
 	err = explain(fmt.Sprintf("open a pull request from %s in %s", r.Branch, r.Repo.FullName()), permPulls, err)
 	if status(err) == http.StatusUnprocessableEntity {
 		if strings.Contains(err.Error(), "already exists") {
@@ -69,9 +76,18 @@ func (p *publisher) openPull(ctx context.Context) error {
 				return look
 			}
 		}
-		if now, look := p.app.Repo(ctx, r.Repo.Installation, r.Repo.Owner, r.Repo.Name); look == nil && now.DefaultBranch != r.Repo.DefaultBranch {
-			return final("%v. The default branch of %s is %s by now, and this run began for %s: cancel it and give the issue the label again, "+
-				"or make %[4]s again until its pull request is merged.", err, r.Repo.FullName(), now.DefaultBranch, r.Repo.DefaultBranch)
+		now, look := p.app.Repo(ctx, r.Repo.Installation, r.Repo.Owner, r.Repo.Name)
+		if look != nil {
+			return look
+		}
+		followed, why, look := p.followBase(ctx, now.DefaultBranch)
+		switch {
+		case look != nil:
+			return look
+		case why != "":
+			return final("%v: %s.", err, why)
+		case followed:
+			return p.openPull(ctx)
 		}
 		return final("%v. See whether %s can be merged into %s at all, and whether the repository allows draft pull requests.", err, r.Branch, r.Repo.DefaultBranch)
 	}
@@ -80,6 +96,13 @@ func (p *publisher) openPull(ctx context.Context) error {
 	}
 	p.keepPull(pr, render.Hash(title, body, "open"))
 	return nil
+}
+
+func (p *publisher) createPull(ctx context.Context, title, body string) (*gh.PullRequest, error) {
+	r := p.run
+	pr, _, err := p.s.rest.PullRequests.Create(ctx, r.Repo.Owner, r.Repo.Name, &gh.NewPullRequest{
+		Title: &title, Body: &body, Head: &r.Branch, Base: &r.Repo.DefaultBranch, Draft: gh.Bool(true)})
+	return pr, err
 }
 
 // keepPull records the pull request. Ready is Forge's doing alone.

@@ -18,6 +18,8 @@ func (r *Run) applyElsewhere(e Event) bool {
 		r.BranchDeleted = !r.State.Ended()
 	case EventRetargeted:
 		r.Retargeted = e.Data.Note
+	case EventBaseRenamed:
+		r.renamed(e)
 	case EventBaseMoved:
 		r.BaseHead = e.Data.Head
 		if m := e.Data.Mergeable; m != nil && r.State.Ended() {
@@ -63,6 +65,18 @@ func (r *Run) applyElsewhere(e Event) bool {
 	}
 	r.Rev = e.Seq
 	return true
+}
+
+// renamed takes in that the branch that the work is for has another name. What is new on it
+// is taken in as that of any base.
+func (r *Run) renamed(e Event) {
+	r.BaseWas, r.Repo.DefaultBranch = r.Repo.DefaultBranch, e.Data.Note
+	if r.Retargeted == e.Data.Note {
+		r.Retargeted = ""
+	}
+	if h := e.Data.Head; h != "" && h != r.Base && !r.State.Ended() {
+		r.BaseHead = h
+	}
 }
 
 // Behind says how what was verified or accepted stands to the base branch by now, and that

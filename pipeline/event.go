@@ -82,6 +82,7 @@ const (
 	EventBranchMoved   EventType = "branch.moved"             // Data.Head, Data.Actor: someone else pushed, unless Data.Lost says otherwise
 	EventBranchDeleted EventType = "branch.deleted"           // Data.Actor
 	EventBaseMoved     EventType = "base.moved"               // Data.Head: the branch that the work is for has gone on; Data.Mergeable when the run had ended
+	EventBaseRenamed   EventType = "base.renamed"             // Data.Note: the name that the branch that the work is for has by now, Data.Head: where it is
 	EventRetargeted    EventType = "pull.retargeted"          // Data.Note: the branch that the pull request goes into now, "" for the run's own; Data.Actor
 	EventChangesAsked  EventType = "review.changes_requested" // Data.Review: a human's findings; Data.Actor
 	EventIssueEdited   EventType = "issue.edited"             // Data.Task; Data.Actor, who may change it: what is wanted has changed
@@ -131,7 +132,7 @@ var known = map[EventType]bool{
 	EventModuleOver: true, EventUpstreamRaised: true, EventUpstreamNotified: true, EventUpstreamTimedOut: true, EventUpstreamFailed: true,
 	EventUpstreamResolved: true, EventUpstreamRejected: true, EventGateRequested: true, EventGateReminded: true, EventGateAnswered: true,
 	EventGateOverride: true, EventPublishStarted: true, EventPublishCompleted: true, EventPublishFailed: true, EventPublishDue: true,
-	EventBranchMoved: true, EventBranchDeleted: true, EventBaseMoved: true, EventRetargeted: true, EventChangesAsked: true,
+	EventBranchMoved: true, EventBranchDeleted: true, EventBaseMoved: true, EventBaseRenamed: true, EventRetargeted: true, EventChangesAsked: true,
 	EventIssueEdited: true, EventDismissed: true, EventFixedByHuman: true, EventFixApplied: true, EventFixRewritten: true,
 	EventFixIgnored: true, EventHumanEdited: true, EventCommentAdded: true, EventPullReviewed: true, EventPullClosed: true,
 	EventAnswered: true, EventAnswerRead: true, EventRefused: true, EventEscaped: true, EventRollout: true, EventShipAsked: true,

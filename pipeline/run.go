@@ -125,6 +125,7 @@ type Run struct {
 	Reopened  []string `json:"reopened,omitempty"`    // why it went on each time after it had been verified or accepted (T9)
 	Closed    string   `json:"closed,omitempty"`      // why nothing reopens it: its pull request was merged or closed, until that is opened again, or its issue
 
+	BaseWas       string           `json:"base_was,omitempty"`   // the name that the branch that the work is for had before
 	Retargeted    string           `json:"retargeted,omitempty"` // another branch that the pull request goes into by now: nothing was judged for that
 	Met           []module.Met     `json:"met,omitempty"`        // commits of people that merges had conflicts with, which an agent resolved
 	BaseHead      string           `json:"base_head,omitempty"`  // where the base branch has gone, until that is taken in

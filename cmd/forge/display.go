@@ -226,6 +226,8 @@ func narrate(run *pipeline.Run, e pipeline.Event) line {
 			return line{"github", words}
 		}
 		return line{"base", fmt.Sprintf("%s has moved on to %.7s", run.Repo.DefaultBranch, d.Head)}
+	case pipeline.EventBaseRenamed:
+		return line{"base", fmt.Sprintf("%s is called %s by now: the work is for that", cmp.Or(run.BaseWas, run.Repo.DefaultBranch), d.Note)}
 	case pipeline.EventRetargeted:
 		return line{"human", cmp.Or(run.Behind(), "the pull request goes into "+run.Repo.DefaultBranch+" again")}
 	case pipeline.EventBranchDeleted:

@@ -346,6 +346,7 @@ type Push struct {
 	Files   map[string]*string // whole new contents by path; nil deletes a file
 	Merge   string             // a branch that the commit merges; Files settle what differs
 	Force   bool               // what was on the branch is dropped: it begins anew at the default branch
+	Orphan  bool               // so is its history: the commit has no parent
 }
 
 // PushFiles commits and pushes files. It returns the commit's id.
@@ -357,6 +358,9 @@ func (p *Person) PushFiles(repo string, c Push) (sha string, err error) {
 		parent := r.refs["refs/heads/"+c.Branch]
 		if parent == "" || c.Force {
 			parent = r.refs["refs/heads/"+r.defaultBranch]
+		}
+		if c.Orphan {
+			parent = ""
 		}
 		if sha, err = p.s.commit(r, commitRequest{parent: parent, merged: r.refs["refs/heads/"+c.Merge], message: c.Message + "\n", author: a,
 			files: c.Files}); err != nil {

@@ -119,6 +119,9 @@ func (v Renderer) what() string {
 			text += fmt.Sprintf("\n\nConflicts with %s were resolved by the implementer in %s: ", code(v.Run.Repo.DefaultBranch), v.commit(u.Head)) + v.block(u.Resolved, 2000)
 		}
 	}
+	if v.Run.BaseWas != "" {
+		text += fmt.Sprintf("\n\nThe branch that this is for was renamed from %s to %s while it was made.", code(v.Run.BaseWas), code(v.Run.Repo.DefaultBranch))
+	}
 	return section("What", strings.TrimSpace(text))
 }
 

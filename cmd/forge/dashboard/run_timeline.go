@@ -335,6 +335,8 @@ func (d *timelineDraft) drawPeople(e *pipeline.Event) {
 			return
 		}
 		d.mark(e, "human", who, fmt.Sprintf("pushed %.7s to the branch", data.Head))
+	case pipeline.EventBaseRenamed:
+		d.mark(e, "human", cmp.Or(d.run.BaseWas, d.run.Repo.DefaultBranch), "is called "+data.Note+" by now")
 	case pipeline.EventRetargeted:
 		d.mark(e, "human", who, "pointed the pull request at "+cmp.Or(data.Note, d.run.Repo.DefaultBranch))
 	case pipeline.EventBranchDeleted:

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -291,20 +292,62 @@ func TestDefaultBranchOfAnotherName(t *testing.T) {
 	}
 }
 
-// A default branch that gets another name while a run works is named as what it is, with
-// what helps: the run's branch has nowhere to go.
+// A default branch that gets another name while a run works is followed: before there is a
+// pull request, and when there is one, which is pointed at it.
 func TestDefaultBranchIsRenamed(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		when func(*pipeline.Run) bool
+	}{
+		{"before the pull request", func(r *pipeline.Run) bool { return r.Plan != nil }},
+		{"after it", func(r *pipeline.Run) bool { return r.Published.Pull != nil }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var once sync.Once
+			ts := newTestServer(t, testOptions{on: func(ts *testServer, run *pipeline.Run, e pipeline.Event) {
+				if tt.when(run) {
+					once.Do(func() { ts.must(ts.gh.SetDefaultBranch(greetRepo, "trunk")) })
+				}
+			}})
+			ts.label("acme")
+			run := ts.untilState(pipeline.StateVerified)
+			if e := ts.event(run.ID, pipeline.EventBaseRenamed); e.Data.Note != "trunk" || e.Data.Head == "" {
+				t.Errorf("event %+v", e.Data)
+			}
+			var pulls []githubtest.Pull
+			eventually(t, func() bool {
+				var err error
+				pulls, err = ts.gh.Pulls(greetRepo)
+				ts.must(err)
+				return len(pulls) == 1 && pulls[0].Base == "trunk" && !pulls[0].Draft && strings.Contains(pulls[0].Body, "was renamed from `main` to `trunk`")
+			}, func() string { return fmt.Sprintf("pull requests: %+v", pulls) })
+			if run := ts.untilState(pipeline.StateVerified); run.Repo.DefaultBranch != "trunk" || run.Retargeted != "" {
+				t.Errorf("it is for %s, and its pull request goes into %q", run.Repo.DefaultBranch, run.Retargeted)
+			}
+		})
+	}
+}
+
+// A default branch that does not hold what the run began from is none that it could go on
+// for: it is named as what it is, with what helps.
+func TestDefaultBranchIsAnother(t *testing.T) {
 	t.Parallel()
 	var once sync.Once
 	ts := newTestServer(t, testOptions{on: func(ts *testServer, run *pipeline.Run, e pipeline.Event) {
 		if run.Plan != nil {
-			once.Do(func() { ts.must(ts.gh.SetDefaultBranch(greetRepo, "trunk")) })
+			once.Do(func() {
+				ts.must(ts.gh.SetDefaultBranch(greetRepo, "trunk"))
+				_, err := ts.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: "trunk", Message: "Begin anew", Orphan: true, Files: map[string]*string{"A.md": ptr("x\n")}})
+				ts.must(err)
+			})
 		}
 	}})
 	ts.label("acme")
-	ts.says("is trunk by now, and this run began for main")
+	ts.says("does not hold")
 	run := ts.until("at a gate", func(r *pipeline.Run) bool { return r.Gate() != nil })
-	if g := run.Gate(); g.Guard.Name != pipeline.GuardPublish || !strings.Contains(g.Question, "give the issue the label again") {
+	if g := run.Gate(); g.Guard.Name != pipeline.GuardPublish || !strings.Contains(g.Question, "cancel it and give the issue the label again, or make main again and continue") {
 		t.Errorf("gate %+v", g)
 	}
 }
