@@ -132,9 +132,9 @@ func (r *Run) move(head string) {
 		if r.Published.Head != r.Head {
 			it.Impl = nil
 		}
-		it.Review, it.Tests, it.Update, it.Forced = nil, nil, nil, false
 		it.Result = ResultInProgress
 	}
+	r.unjudge()
 	r.Head = head
 	if r.Head != r.Base || r.Published.Head != "" { // else the branch is not there yet
 		r.Published.Head = r.Head

@@ -601,6 +601,7 @@ func (r *Run) agreed(ref *PhaseRef, d Data) {
 	}
 	r.Head = d.Implementation.Head
 	r.Contract, r.Tried, r.Made = r.Head, d.Tests, append(r.Made, r.Head)
+	r.unjudge()
 	for _, name := range d.Implementation.Files {
 		if !slices.Contains(r.ContractFiles, name) {
 			r.ContractFiles = append(slices.Clip(r.ContractFiles), name)
@@ -645,6 +646,7 @@ func (r *Run) merged(ref *PhaseRef, d Data) {
 		p.Owed, p.OwedAs = nil, nil
 		r.tookWith(p.ID, d.Tests)
 		r.Made = append(r.Made, r.Head)
+		r.unjudge()
 		return
 	}
 	if p.Off != "" && p.Merged == "" {
@@ -661,6 +663,14 @@ func (r *Run) merged(ref *PhaseRef, d Data) {
 	case p.Clashes <= clashLimit:
 		owes(p, d.Tests)
 		p.Rework = &module.Rework{Base: r.Head, Why: why, Fails: fails}
+	}
+}
+
+// unjudge forgets what was said of the head that was there before: what came in while the
+// whole was judged, such as a module that somebody pushed to meanwhile, is judged with it.
+func (r *Run) unjudge() {
+	if it := r.Current(); it != nil && it.Result == ResultInProgress {
+		it.Review, it.Tests, it.Update, it.Forced = nil, nil, nil, false
 	}
 }
 

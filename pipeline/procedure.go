@@ -194,10 +194,10 @@ func (r *Run) wantsAsked(it *Iteration) *Action {
 // together with what humans asked for. What comes after the tests began is judged by
 // wantsRework.
 func (r *Run) wantsReview(it *Iteration) *Action {
-	if it.Review == nil {
+	if it.Review == nil || it.Review.Head != r.Head {
 		return r.begin(PhaseRef{Phase: PhaseReview, Iteration: it.Number})
 	}
-	if it.Tests != nil {
+	if it.Tests != nil && it.Tests.Head == r.Head {
 		return nil
 	}
 	if why := it.Review.NeedsHuman; why != "" && !r.looked(it) {
@@ -213,7 +213,7 @@ func (r *Run) wantsReview(it *Iteration) *Action {
 func (r *Run) wantsTests(it *Iteration) *Action {
 	t := it.Tests
 	switch {
-	case t == nil:
+	case t == nil || t.Head != r.Head:
 		test, ref := PhaseRef{Phase: PhaseTest, Iteration: it.Number}, PhaseRef{Phase: PhaseReview, Iteration: it.Number}
 		if r.Attempts[attemptKey(test)] > 0 || r.ApprovedStep == r.Key(test) {
 			return r.begin(test) // approved before
