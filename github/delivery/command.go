@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -103,11 +104,21 @@ func check(c *command.Line, slug string) {
 			return
 		}
 	case known.Takes == command.TakesLearning:
-		if v, err := strconv.ParseInt(strings.TrimPrefix(first, "#"), 10, 64); err != nil || v < 1 {
+		ids, rest, plain := cutLearnings(c.Args)
+		if len(ids) == 0 {
 			c.Error = fmt.Sprintf("`%s` takes the number of a learning, got %q. `/%s memory` lists them. Example: `%s %s`.", form, text.Clip(first, 40), slug, form, known.Example)
 			return
 		}
-		first = strings.TrimPrefix(first, "#")
+		first, words = strings.Join(ids, " "), rest
+		if !plain {
+			c.Error = fmt.Sprintf("Nothing was done: is `%s %s` about several learnings, or do numbers begin the reason? Put a colon behind the last learning, or the reason on the lines below.",
+				form, first)
+			return
+		}
+		if seen := command.Keeps(c.Name, slug, joinWords(words, c.Text)); seen != "" {
+			c.Error = fmt.Sprintf("Nothing was done: the words that came with `%s %s` may take it back, because they %s. If you mean it, write it alone.", form, first, seen)
+			return
+		}
 	case known.Takes == command.TakesAll && strings.EqualFold(first, "all"):
 		first = "all"
 	case c.Name == "dismiss" && handle.MatchString(first):
@@ -119,6 +130,28 @@ func check(c *command.Line, slug string) {
 	if known.Takes == command.TakesText && c.Text == "" {
 		c.Error = fmt.Sprintf("`%s` takes words: `%s %s`", form, form, known.Example)
 	}
+}
+
+// cutLearnings splits the numbers of learnings off the beginning of a line: "12", "#12",
+// "9, 10 and 11: out of date". It is not plain where several end and the reason begins
+// without a colon.
+func cutLearnings(line string) (ids []string, rest string, plain bool) {
+	rest = line
+	colon := false
+	for !colon {
+		word, more := cutWord(rest)
+		if (word == "and" || word == "&" || word == ",") && len(ids) > 0 {
+			word, more = cutWord(more)
+		}
+		id := strings.TrimPrefix(strings.TrimRight(word, ",;:"), "#")
+		if v, err := strconv.ParseInt(id, 10, 64); err != nil || v < 1 {
+			break
+		}
+		if rest, colon = more, strings.HasSuffix(word, ":"); !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, rest, len(ids) < 2 || rest == "" || colon
 }
 
 // handle is the name of a finding; see pipeline.Run.Handle.

@@ -89,6 +89,38 @@ func TurnsAround(name, slug, note string) string {
 	return ""
 }
 
+// Keeps says by what the reason for which something is to be forgotten seems to say that it
+// is not; "" for a plain one. Reasons negate ("it does not hold any more"), so that a
+// negation counts at their beginning alone, and there not when it says what is no more.
+func Keeps(name, slug, reason string) string {
+	low := strings.ReplaceAll(strings.ToLower(reason), "’", "'")
+	first, _ := cutWord(slug)
+	slash := "/" + cmp.Or(strings.ToLower(first), Slug)
+	words := strings.FieldsFunc(low, func(r rune) bool { return r != '\'' && !unicode.IsLetter(r) && !unicode.IsMark(r) })
+	switch {
+	case strings.ContainsAny(low, "?？؟"):
+		return "ask something"
+	case strings.Contains(low, slash+" "):
+		return "hold another command"
+	case strings.Contains(low, name):
+		return fmt.Sprintf("name it: %q", name)
+	}
+	for i, w := range words {
+		denies := i == 0 && (slices.Contains(against, w) || strings.HasSuffix(w, "n't")) && (len(words) < 2 || !slices.Contains(anyMore, words[1]))
+		if denies || slices.Contains(keeping, w) {
+			return fmt.Sprintf("say %q", w)
+		}
+	}
+	return ""
+}
+
+// keeping are words by which something is to stay, anyMore those behind a negation which says
+// that something holds no longer.
+var (
+	keeping = strings.Fields(`keep stay stays remain remains retain yet wait unless until behalten bleibt garder gardez conservar mantener manter`)
+	anyMore = strings.Fields(`longer true valid used needed relevant correct right wanted any accurate so more mehr gültig wahr`)
+)
+
 // against are words that negate, make wait, or set a condition, in the languages whose
 // script is among those that are read. A language with none here may slip through where
 // it shares its script: that is why the line of the command takes no words at all.

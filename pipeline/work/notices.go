@@ -190,10 +190,7 @@ func (e *Engine[W, T]) remember(ctx context.Context, p *inbound, run *pipeline.R
 	case c.Name == "remember":
 		words, err = e.Memory.Remember(ctx, w)
 	default:
-		var id int64
-		if id, err = strconv.ParseInt(c.Args, 10, 64); err == nil {
-			words, err = e.Memory.Forget(ctx, w, id)
-		}
+		words, err = e.forget(ctx, w, strings.Fields(c.Args))
 	}
 	if err != nil {
 		return fmt.Errorf("%s of %s: %w", n.Command.Name, n.Repo.FullName(), err)
@@ -202,6 +199,27 @@ func (e *Engine[W, T]) remember(ctx context.Context, p *inbound, run *pipeline.R
 		return err
 	}
 	return e.conclude(ctx, p, n.Command.Name+": answered: "+text.Clip(text.FirstLine(words), 120))
+}
+
+// forget takes learnings out of use, each a change of its own, and says so of each.
+func (e *Engine[W, T]) forget(ctx context.Context, w Word, ids []string) (string, error) {
+	var said []string
+	for i, number := range ids {
+		id, err := strconv.ParseInt(number, 10, 64)
+		if err != nil {
+			return "", err
+		}
+		each := w
+		if i > 0 {
+			each.Cause += "/" + number
+		}
+		words, err := e.Memory.Forget(ctx, each, id)
+		if err != nil {
+			return "", err
+		}
+		said = append(said, words)
+	}
+	return strings.Join(said, "\n"), nil
 }
 
 // outside carries out a command that something beside the run answers.

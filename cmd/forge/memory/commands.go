@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -141,6 +142,9 @@ func (m *Commands) Remember(ctx context.Context, w work.Word) (string, error) {
 	if !(weight > 0) {
 		return "Forge remembers the words of people with write access to this repository.", nil
 	}
+	if ids := numbers(content); len(ids) > 0 {
+		return m.again(ctx, w, ids)
+	}
 	at := m.Now().UTC().Truncate(time.Microsecond)
 	base := rememberBase * min(1, weight)
 	l := pipeline.Learning{
@@ -254,5 +258,53 @@ func (m *Commands) Forget(ctx context.Context, w work.Word, id int64) (string, e
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("Learning %d is forgotten: no run is given it any more, and no signal brings it back.", id), nil
+	return fmt.Sprintf("Learning %d is forgotten: no run is given it any more, and no signal brings it back. %s does.", id, m.typed(fmt.Sprintf("remember %d", id))), nil
+}
+
+// numbers are the ids of learnings, when the words are nothing else: "9", "#9, 10 and 11".
+func numbers(words string) (ids []int64) {
+	for _, w := range strings.Fields(words) {
+		id, err := strconv.ParseInt(strings.TrimPrefix(strings.TrimRight(w, ",;."), "#"), 10, 64)
+		switch {
+		case err == nil && id > 0:
+			ids = append(ids, id)
+		case w != "and" && w != "&":
+			return nil
+		}
+	}
+	return ids
+}
+
+// again takes learnings into use again that people have forgotten.
+func (m *Commands) again(ctx context.Context, w work.Word, ids []int64) (string, error) {
+	var said []string
+	for i, id := range ids {
+		l, err := m.DB.Learning(ctx, id)
+		switch {
+		case errors.Is(err, store.ErrNotFound) || err == nil && l.Scope != w.Repo.Scope():
+			said = append(said, fmt.Sprintf("There is no learning %d of %s. %s lists what there is.", id, w.Repo.FullName(), m.typed("memory")))
+			continue
+		case err != nil:
+			return "", err
+		case l.State != pipeline.LearningForgotten:
+			said = append(said, fmt.Sprintf("Learning %d is not forgotten (it is %s): nothing was done.", id, l.State))
+			continue
+		}
+		each := w
+		if i > 0 {
+			each.Cause += fmt.Sprintf("/%d", id)
+		}
+		back := pipeline.Learning{ID: id, Key: l.Key, Scope: l.Scope, Type: l.Type, Source: l.Source}
+		err = m.change(ctx, each, pipeline.EventRemembered, pipeline.Data{Learning: &back}, func(ctx context.Context, tx *store.Tx) error {
+			return m.DB.EditLearning(ctx, tx, id, w.Actor, m.Now(), func(l *pipeline.Learning) error {
+				l.State = pipeline.LearningActive
+				return nil
+			})
+		})
+		if err != nil {
+			return "", err
+		}
+		said = append(said, fmt.Sprintf("Learning %d is in use again: %s", id, OneLine(l.Content, 120)))
+	}
+	return strings.Join(said, "\n"), nil
 }

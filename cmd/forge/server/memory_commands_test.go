@@ -69,6 +69,17 @@ func TestMemoryOnGitHub(t *testing.T) {
 	if err != nil || len(history) != 1 || history[0].By.Login != "acme" || history[0].What != "forgotten: it is only half of it" {
 		t.Errorf("its history is %+v, %v", history, err)
 	}
+	ts.says("`/forge remember 1` does")
+	ts.comment("acme", "/forge forget 2 not, please keep it")
+	ts.says("Nothing was done: the words that came with `/forge forget 2` may take it back")
+	ts.comment("acme", "/forge forget 2 77")
+	ts.says("Learning 2 is forgotten")
+	ts.says("There is no learning 77")
+	ts.comment("wanda", "/forge remember 2")
+	ts.says("Learning 2 is in use again: Tests are written in sh")
+	ts.comment("wanda", "/forge remember #2 and 78")
+	ts.says("Learning 2 is not forgotten (it is active): nothing was done.")
+	ts.says("There is no learning 78")
 	list := ts.remembered()
 	if len(list) != 2 || list[0].ID != 2 || list[0].State != pipeline.LearningActive || list[1].State != pipeline.LearningForgotten {
 		t.Errorf("remembered is %+v", list)
