@@ -29,6 +29,7 @@ type outcome struct {
 	mender  step   // the commit by a person since which the lines are other than they were
 	forced  bool   // the commented commit is no longer part of the pull request
 	where   string // of an applied suggestion: "" in its place
+	partly  bool   // they stand, with a part of the suggestion beside them
 	suggest []string
 	has     bool // it has a suggestion
 }
@@ -180,6 +181,7 @@ func (v *outcome) judge(lines []string, at *place) (kind pipeline.SignalKind, st
 	now := at.of(lines)
 	narrow := func(i, n int) { at.first, at.last = at.first+i, at.first+i+n }
 	old, sug := index(now, v.old), index(now, v.suggest)
+	v.partly = false
 	if v.has && same(now, v.suggest) {
 		return pipeline.SignalApplied, false
 	}
@@ -188,7 +190,9 @@ func (v *outcome) judge(lines []string, at *place) (kind pipeline.SignalKind, st
 		return pipeline.SignalApplied, false
 	}
 	if old >= 0 {
-		narrow(old, len(v.old))
+		if v.partly = v.has && partOf(now, v.suggest, v.old); !v.partly {
+			narrow(old, len(v.old))
+		}
 		return "", true
 	}
 	if reformatted(now, v.old) {
@@ -202,6 +206,22 @@ func (v *outcome) judge(lines []string, at *place) (kind pipeline.SignalKind, st
 		return pipeline.SignalRewritten, false
 	}
 	return "", false
+}
+
+// partOf reports whether a line that a suggestion adds to the old ones stands among lines.
+func partOf(lines, suggest, old []string) bool {
+	bare := func(list []string) map[string]bool {
+		out := map[string]bool{}
+		for _, l := range list {
+			out[strings.TrimSpace(l)] = true
+		}
+		return out
+	}
+	had, now := bare(old), bare(lines)
+	return slices.ContainsFunc(suggest, func(l string) bool {
+		l = strings.TrimSpace(l)
+		return now[l] && !had[l] && telling([]string{l})
+	})
 }
 
 // thread judges one of Forge's findings: whether it was dismissed, what became of
@@ -281,7 +301,7 @@ func (g *collector) suggestion(t *Thread, s pipeline.Signal, v outcome, dismisse
 		if v.where != "" {
 			s.After = asCode(v.suggest)
 		}
-	case g.st.State == "MERGED" && v.known && v.stands && !dismissed && g.human(g.st.Merger):
+	case g.st.State == "MERGED" && v.known && v.stands && !v.partly && !dismissed && g.human(g.st.Merger): // one that was taken in part was neither
 		s.Kind, s.At, s.Actor, s.Implied = pipeline.SignalIgnored, g.st.Ended, g.st.Merger, true
 		s.After = asCode(v.after)
 	default:

@@ -2,6 +2,8 @@ package feedback
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,7 +44,8 @@ func (u *unlinked) Patch(_ context.Context, sha string) ([]Patch, error) {
 	before := "line four"
 	for i, l := range u.lines {
 		if u.sha(i) == sha && l != before {
-			return []Patch{{Path: "retry.go", Hunks: "@@ -4 +4 @@\n-" + before + "\n+" + l + "\n"}}, nil
+			return []Patch{{Path: "retry.go", Hunks: fmt.Sprintf("@@ -4,%d +4,%d @@\n-%s\n+%s\n", 1+strings.Count(before, "\n"), 1+strings.Count(l, "\n"),
+				strings.ReplaceAll(before, "\n", "\n-"), strings.ReplaceAll(l, "\n", "\n+"))}}, nil
 		}
 		before = l
 	}
@@ -103,6 +106,44 @@ func TestSuggestionsKeepTheirPerson(t *testing.T) {
 		if len(all) != c.n || last.Kind != c.kind || last.Actor != c.who || last.Off || (last.Weight > 0) != (c.who.ID != 0) {
 			t.Errorf("%s: %d signals, the last %s by %q with weight %v; want %d, %s by %q:\n%+v", c.name, len(all), last.Kind, last.Actor.Login, last.Weight,
 				c.n, c.kind, c.who.Login, all)
+		}
+	}
+}
+
+// Of two suggested lines a person wrote one, and left the old line: that is neither applied
+// nor left out. Taken back, it is left out as it was.
+func TestHalfApplied(t *testing.T) {
+	th := forgeTalk("aaaa")
+	th.Comments[0].Body += "\n```suggestion\nconst part = rate * 3;\nconst total = base + part;\n```"
+	const half = "const part = rate * 3;\nline four"
+	for name, c := range map[string]struct {
+		lines []string
+		want  pipeline.SignalKind
+	}{
+		"half":                {[]string{half}, ""},
+		"half, and more":      {[]string{half + "\nconst other = 1;"}, ""},
+		"half, taken back":    {[]string{half, "line four"}, pipeline.SignalIgnored},
+		"half, then whole":    {[]string{half, "const part = rate * 3;\nconst total = base + part;"}, pipeline.SignalApplied},
+		"nothing":             {[]string{"line four"}, pipeline.SignalIgnored},
+		"something else":      {[]string{"const other = 1;\nline four"}, pipeline.SignalIgnored},
+		"no word of old code": {[]string{"const part = rate * 3;"}, pipeline.SignalRewritten},
+	} {
+		src := &unlinked{lines: c.lines}
+		for range c.lines {
+			src.mails = append(src.mails, "anna@corp.example")
+		}
+		st := &Pull{State: "MERGED", Number: 8, Merger: alice, Threads: []Thread{th}}
+		g := tester(st, pipeline.Notice{Actor: alice, Head: src.sha(len(c.lines) - 1), Feedback: &pipeline.Feedback{Event: "pull_request", Action: "closed"}})
+		g.src, g.history.loaded = src, false
+		got, err := g.finish(context.Background(), g.all)
+		kind := pipeline.SignalKind("")
+		for _, s := range got {
+			if s.Key == keySuggestion(501) {
+				kind = s.Kind
+			}
+		}
+		if err != nil || kind != c.want {
+			t.Errorf("%s: %q, %v; want %q", name, kind, err, c.want)
 		}
 	}
 }
