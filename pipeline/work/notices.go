@@ -284,21 +284,15 @@ func (e *Engine[W, T]) happened(ctx context.Context, p *inbound) error {
 			return err
 		}
 	}
-	told := ""
-	if len(signals) == 0 {
-		before, followed, err := e.dismissedAlready(ctx, run, n)
-		if err != nil {
-			return err
-		}
-		told = acknowledge(n, before, followed)
-	}
-	if told == "" {
-		if told, err = e.doubted(ctx, run, p, signals); err != nil {
-			return err
-		}
+	told, err := e.told(ctx, run, p, signals)
+	if err != nil {
+		return err
 	}
 	return e.say(ctx, run, p, func(r *pipeline.Run, at time.Time) ([]pipeline.Event, reply, error) {
-		signals, err := e.unheard(ctx, r, seen, signals)
+		heard, err := e.heardSince(ctx, r, seen)
+		if seen = r.Seq; heard && err == nil { // a poll may have seen the same, or somebody explained it
+			signals, words, err = e.noticed(ctx, r, p)
+		}
 		if err != nil {
 			return nil, reply{}, err
 		}
@@ -313,6 +307,21 @@ func (e *Engine[W, T]) happened(ctx context.Context, p *inbound) error {
 		events, outcome := r.Notice(n, at)
 		return append(prefix(p.GUID, events), all...), reply{text, fmt.Sprintf("run %d: %s", r.ID, strings.Join(append([]string{outcome}, words...), ", "))}, nil
 	})
+}
+
+// told is what people are answered whatever the run makes of what they did: that it was known
+// already, or that it was not taken for a dismissal. "" for nothing.
+func (e *Engine[W, T]) told(ctx context.Context, run *pipeline.Run, p *inbound, signals []pipeline.Event) (string, error) {
+	if len(signals) == 0 {
+		before, followed, err := e.dismissedAlready(ctx, run, p.notice)
+		if err != nil {
+			return "", err
+		}
+		if words := acknowledge(p.notice, before, followed); words != "" {
+			return words, nil
+		}
+	}
+	return e.doubted(ctx, run, p, signals)
 }
 
 // reviewed makes the notice of a human's verdict on the pull request one that the

@@ -124,21 +124,23 @@ func (e *Engine[W, T]) endedRuns(ctx context.Context, p *inbound) (outcomes []st
 			outcomes = append(outcomes, fmt.Sprintf("run %d: %s", id, stands))
 		}
 		events, words, err := e.noticed(ctx, run, p)
-		if err != nil {
-			return nil, err
-		}
-		if len(events) == 0 {
-			continue
-		}
-		now, err := e.store.Load(ctx, id)
-		if err == nil {
-			events, err = e.unheard(ctx, now, run.Seq, events)
+		for heard := true; heard && len(events) > 0 && err == nil; { // a poll may see the same, or somebody may explain it
+			seen := run.Seq
+			if run, err = e.store.Load(ctx, id); err == nil {
+				heard, err = e.heardSince(ctx, run, seen)
+			}
+			if heard && err == nil {
+				events, words, err = e.noticed(ctx, run, p)
+			}
 		}
 		if err == nil && len(events) > 0 {
 			err = e.Record(ctx, id, events, nil)
 		}
 		if err != nil {
 			return nil, err
+		}
+		if len(events) == 0 {
+			continue
 		}
 		outcomes = append(outcomes, fmt.Sprintf("run %d: %s", id, strings.Join(words, ", ")))
 	}
@@ -292,22 +294,6 @@ func (e *Engine[W, T]) heardSince(ctx context.Context, run *pipeline.Run, seq in
 	}
 	events, err := e.store.Events(ctx, run.ID, seq)
 	return slices.ContainsFunc(events, func(ev pipeline.Event) bool { return ev.Data.Signal != nil }), err
-}
-
-// unheard leaves out of signals what the run's log has been told behind a place in it: a
-// poll and a delivery may see the same at once, each at a moment of its own.
-func (e *Engine[W, T]) unheard(ctx context.Context, run *pipeline.Run, seq int64, signals []pipeline.Event) ([]pipeline.Event, error) {
-	if run.Seq == seq {
-		return signals, nil
-	}
-	events, err := e.store.Events(ctx, run.ID, seq)
-	heard := pipeline.KnownSignals(events)
-	return slices.DeleteFunc(slices.Clone(signals), func(ev pipeline.Event) bool {
-		s := ev.Data.Signal
-		return s != nil && slices.ContainsFunc(heard, func(h pipeline.Signal) bool {
-			return h.Key == s.Key && h.Kind == s.Kind && h.Off == s.Off && h.Text == s.Text && h.After == s.After && (s.Off || h.Actor.ID == s.Actor.ID)
-		})
-	}), err
 }
 
 // otherPull takes in what people do on a pull request that no run is about, in the
