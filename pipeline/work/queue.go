@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -103,7 +104,7 @@ func (e *Engine[W, T]) startWorker(ctx context.Context) error {
 		FetchPollInterval:           poll,
 		JobTimeout:                  -1,             // phases have limits of their own
 		RescueStuckJobsAfter:        24 * time.Hour, // the lease is what counts
-		CompletedJobRetentionPeriod: time.Minute,    // triggers: nothing to look up in them
+		CompletedJobRetentionPeriod: time.Hour,      // nothing is looked up in them, but one must not go before its worker says that it is done
 		DiscardedJobRetentionPeriod: keepDead,
 		RetryPolicy:                 retryPolicy(e.retry),
 		Logger:                      quiet(e.Logger),
@@ -216,11 +217,21 @@ func (e *Engine[W, T]) sweep(ctx context.Context, limit int) error {
 
 // freeDeadWorkers looks at jobs that stood in the way of new ones. One that is
 // "running" although nobody has had the run's lease for so long belongs to a
-// worker that died.
+// worker that died. One whose worker is this engine's own is alive, however late it
+// renews its lease: done twice, the job could be gone when the first one ends, which
+// River's driver for SQLite (v0.31.0) does not survive.
 func (e *Engine[W, T]) freeDeadWorkers(ctx context.Context, res []*rivertype.JobInsertResult, now time.Time) {
 	for _, r := range res {
 		j := r.Job
 		if !r.UniqueSkippedAsDuplicate || j.State != rivertype.JobStateRunning || j.AttemptedAt == nil || now.Sub(*j.AttemptedAt) < e.LeaseTTL {
+			continue
+		}
+		var args advance
+		if err := json.Unmarshal(j.EncodedArgs, &args); err != nil {
+			e.Logger.WarnContext(ctx, "reading a job", "job", j.ID, logError, err)
+			continue
+		}
+		if _, alive := e.active.Load(args.Run); alive {
 			continue
 		}
 		if err := e.free(ctx, j); err != nil { // it may have ended this moment

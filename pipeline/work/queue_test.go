@@ -513,11 +513,16 @@ func TestDeadWorker(t *testing.T) {
 	}
 	for _, step := range []struct {
 		later time.Duration
+		own   bool // the worker is this engine's, and alive
 		want  rivertype.JobState
 	}{
-		{6 * time.Second, rivertype.JobStateRunning},
-		{12 * time.Second, rivertype.JobStateAvailable},
+		{6 * time.Second, false, rivertype.JobStateRunning},
+		{12 * time.Second, true, rivertype.JobStateRunning},
+		{12 * time.Second, false, rivertype.JobStateAvailable},
 	} {
+		if e.active.Delete(id); step.own {
+			e.active.Store(id, &leased{id: id})
+		}
 		e.Now = func() time.Time { return time.Now().Add(step.later) }
 		if err := e.sweep(t.Context(), 10); err != nil {
 			t.Fatal(err)
