@@ -35,10 +35,11 @@ const timeout = 15 * time.Minute
 
 // Host is what the machine offers.
 type Host struct {
-	Tools    map[string]string // versions by name; what is not there is missing. See [ToolScript]
-	Registry map[string]string // address of the gateway by kind: go, npm, pypi, cargo
-	SumDB    string            // Go's checksum database; empty: none is asked
-	Scripts  bool              // install scripts of packages may run
+	Tools    map[string]string            // versions by name; what is not there is missing. See [ToolScript]
+	Registry map[string]string            // address of the gateway by kind: go, npm, pypi, cargo
+	Lists    func(kind, name string) bool // whether a registry is listed for a package by its name; nil: none is
+	SumDB    string                       // Go's checksum database; empty: none is asked
+	Scripts  bool                         // install scripts of packages may run
 }
 
 // Project is one manifest, with what belongs to it.
@@ -49,6 +50,7 @@ type Project struct {
 	Lacks   string   `json:"lacks,omitempty"`
 
 	elsewhere []string // what is asked for that no registry has, and that is left out
+	unread    []string // lock files of package managers that Forge does not have
 	unasked   []string // package indexes that are named, in whose place the server's registry is asked
 	hints     []string // what may help when it fails
 
@@ -93,10 +95,14 @@ func (r *Recipe) Lacking() []string {
 	return out
 }
 
-// Unasked says which package indexes that the repository names are not asked.
+// Unasked says which package indexes that the repository names are not asked, and which
+// lock files are not read.
 func (r *Recipe) Unasked() []string {
 	var out []string
 	for _, p := range r.Projects {
+		if len(p.unread) > 0 {
+			out = append(out, fmt.Sprintf("%s of Bun is not read: %s installs what package.json asks for, in versions of its own choice", strings.Join(p.unread, ", "), p))
+		}
 		if len(p.unasked) > 0 {
 			out = append(out, fmt.Sprintf("the server's registry is asked (%s), and not what the repository names: %s", p, withoutLogins(p.unasked)))
 		}

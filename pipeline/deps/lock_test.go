@@ -240,3 +240,37 @@ func TestNodeLockWithAddressOfTheGateway(t *testing.T) {
 		t.Errorf("made %+v, %v", made, err)
 	}
 }
+
+// Covers D1: which registries of an .npmrc are not asked, and which lock files are not
+// read, is said before anything fails.
+func TestNodeUnasked(t *testing.T) {
+	const npmrc = "registry=https://npm.corp.example/\n@acme:registry=https://me:secret@npm.acme.example\n@other:registry=https://npm.other.example\n@pub:registry=https://registry.npmjs.org/\n"
+	files := map[string]string{".npmrc": npmrc, "package.json": `{"dependencies":{"@acme/left":"1","@pub/right":"1"}}`, "bun.lock": "{}", "web/package.json": `{"dependencies":{"left":"1"}}`, "web/bun.lockb": "",
+		"web/package-lock.json": lockOne}
+	const (
+		bun   = "bun.lock of Bun is not read: npm installs what package.json asks for, in versions of its own choice"
+		rc    = "the server's registry is asked (npm), and not what the repository names: https://npm.corp.example/"
+		scope = ", https://npm.acme.example for @acme"
+	)
+	if got := find(t, files, whole).Unasked(); !slices.Equal(got, []string{bun, rc + scope}) {
+		t.Errorf("Unasked = %q", got)
+	}
+	listed := whole
+	listed.Lists = func(kind, name string) bool { return kind == "npm" && name == "@acme" }
+	if got := find(t, files, listed).Unasked(); !slices.Equal(got, []string{bun, rc}) {
+		t.Errorf("Unasked, where a registry is listed for it = %q", got)
+	}
+}
+
+// What came from registries is said once, by ecosystem.
+func TestFetchedIsSaid(t *testing.T) {
+	tree := Tree{Projects: []string{"go", "npm"}, Fetched: "go 1 request, 12.0 kB; npm 3 requests, 1.5 MB"}
+	want := []string{"installed dependencies (go, npm)", "fetched from registries: " + tree.Fetched}
+	if got := tree.Summary(); !slices.Equal(got, want) {
+		t.Errorf("Summary = %q, want %q", got, want)
+	}
+	tree.Fetched = ""
+	if got := tree.Summary(); !slices.Equal(got, want[:1]) {
+		t.Errorf("Summary of a tree that was there = %q", got)
+	}
+}

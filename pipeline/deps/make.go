@@ -52,6 +52,7 @@ type Tree struct {
 	Requests int       `json:"requests"` // that went to registries
 	Bytes    int64     `json:"bytes"`    // that they sent
 	At       time.Time `json:"at"`
+	Fetched  string    `json:"-"` // both by ecosystem, for people; "" of a tree that was there already
 
 	Ran  int      `json:"ran,omitempty"`  // commands of the repository's settings, of a tree that they made
 	Left []string `json:"left,omitempty"` // what they changed or made that is not kept
@@ -193,12 +194,15 @@ const CannotInstall = "could not install dependencies"
 
 // Summary says in lines what was installed, and what was not.
 func (t *Tree) Summary() []string {
-	if t.Ran > 0 {
-		return t.prepared()
-	}
 	var lines []string
+	if t.Fetched != "" {
+		lines = append(lines, "fetched from registries: "+t.Fetched)
+	}
+	if t.Ran > 0 {
+		return append(t.prepared(), lines...)
+	}
 	if len(t.Projects) > 0 {
-		lines = append(lines, "installed dependencies ("+strings.Join(t.Projects, ", ")+")")
+		lines = append([]string{"installed dependencies (" + strings.Join(t.Projects, ", ") + ")"}, lines...)
 	}
 	for _, f := range t.Failed {
 		if !f.Lacks { // those are said by the recipe

@@ -1,6 +1,7 @@
 package deps
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -105,6 +106,10 @@ func (f *finder) nodeProject(dir, lock string, pkg *nodePackage) (*Project, erro
 		}
 	}
 	p.hints = nodeHints(pkg, f.config(dir))
+	p.unasked = f.registries(p, f.config(dir))
+	if lock == "" {
+		p.unread = f.existing(dir, "bun.lock", "bun.lockb")
+	}
 	p.Lacks = f.lacks("npm", "npm", "install Node.js with npm")
 	p.steps = f.nodeSteps(p, lock, settings, pkg)
 	return p, nil
@@ -258,6 +263,32 @@ func nodeHints(pkg *nodePackage, config []byte) []string {
 	}
 	for _, m := range ownRegistry.FindAllSubmatch(config, -1) {
 		out = append(out, fmt.Sprintf(".npmrc takes packages of %s from %s, which is not asked unless the server's settings list it: `registries` with `match: [%q]`", m[1], m[2], m[1]))
+	}
+	return out
+}
+
+var (
+	allFrom        = lazyregexp.New(`(?m)^\s*registry\s*=\s*"?(\S+?)"?\s*$`)
+	publicPackages = lazyregexp.New(`^https?://registry\.(?:npmjs\.org|yarnpkg\.com)/?$`)
+)
+
+// registries are those that a project's .npmrc names and that are not asked, of a scope only
+// where a package of it is asked for.
+func (f *finder) registries(p *Project, config []byte) (out []string) {
+	for _, m := range allFrom.FindAllSubmatch(config, -1) {
+		if at := string(m[1]); !publicPackages.MatchString(at) {
+			out = append(out, at)
+		}
+	}
+	for _, m := range ownRegistry.FindAllSubmatch(config, -1) {
+		scope, at := string(m[1]), string(m[2])
+		used := false
+		for _, text := range p.stage {
+			used = used || bytes.Contains(text, []byte(`"`+scope+"/")) || bytes.Contains(text, []byte("'"+scope+"/"))
+		}
+		if used && !publicPackages.MatchString(at) && (f.host.Lists == nil || !f.host.Lists("npm", scope)) {
+			out = append(out, at+" for "+scope)
+		}
 	}
 	return out
 }

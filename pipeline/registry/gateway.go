@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -235,6 +236,11 @@ func (g *Gateway) of(k Kind, pkg string) []*upstream {
 		return own
 	}
 	return all
+}
+
+// Lists reports whether a registry is listed for a package by its name, and not for all.
+func (g *Gateway) Lists(k Kind, pkg string) bool {
+	return slices.ContainsFunc(g.registries, func(u *upstream) bool { return u.Kind == k && u.matches(pkg) })
 }
 
 // matches reports whether one of the globs matches the name, or what stands before

@@ -217,6 +217,9 @@ func TestNothingIsAskedTwice(t *testing.T) { // D1
 	if n := u.count(); n != 3 {
 		t.Errorf("%d requests for 3 things asked for twice", n)
 	}
+	if r := s.Report(); len(r.By) != 3 || r.Asked != 3 || !strings.Contains(r.Fetched(), "go 1 request, 3 bytes") || strings.Count(r.Fetched(), " 1 request, ") != 3 {
+		t.Errorf("fetched %q, report %+v", r.Fetched(), r)
+	}
 	now = now.Add(time.Hour) // the list and the absent one are old now, the module is not
 	ask()
 	if n := u.count(); n != 5 {

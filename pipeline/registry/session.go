@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/net/netutil"
+
+	"forge/pipeline/text"
 )
 
 // Refusal is a request that was not carried out.
@@ -33,9 +35,31 @@ type Report struct {
 	Requests int       `json:"requests"`          // that were allowed
 	Asked    int       `json:"asked"`             // of them, how many went to a registry
 	Bytes    int64     `json:"bytes"`             // that registries sent
+	By       []Fetched `json:"by,omitempty"`      // both by kind, of those that were asked
 	Absent   []string  `json:"absent,omitempty"`  // what no registry has, "kind path"; 20 at most
 	Failed   []string  `json:"failed,omitempty"`  // why a registry did not answer; 20 at most
 	Refused  []Refusal `json:"refused,omitempty"` // 20 at most
+}
+
+// Fetched is what came from the registries of a kind.
+type Fetched struct {
+	Kind  Kind  `json:"kind"`
+	Asked int   `json:"asked"`
+	Bytes int64 `json:"bytes"`
+}
+
+// String is for people.
+func (f Fetched) String() string {
+	return fmt.Sprintf("%s %s, %s", f.Kind, text.Plural(f.Asked, "request", "requests"), text.Size(f.Bytes))
+}
+
+// Fetched says what was fetched, by kind; "" when that was nothing.
+func (r *Report) Fetched() string {
+	var list []string
+	for _, f := range r.By {
+		list = append(list, f.String())
+	}
+	return strings.Join(list, "; ")
 }
 
 // Session is one setup's way to the registries.
@@ -150,6 +174,7 @@ func (s *Session) Report() Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.report
+	r.By = slices.Clone(r.By)
 	r.Absent, r.Failed, r.Refused = slices.Clone(r.Absent), slices.Clone(r.Failed), slices.Clone(r.Refused)
 	return r
 }
@@ -279,16 +304,26 @@ func (s *Session) count(k Kind, p string, e found, err error) {
 	defer s.mu.Unlock()
 	switch {
 	case err != nil:
-		if text := string(k) + " " + p + ": " + err.Error(); len(s.report.Failed) < maxListed {
-			s.report.Failed = append(s.report.Failed, text)
+		if line := string(k) + " " + p + ": " + err.Error(); len(s.report.Failed) < maxListed {
+			s.report.Failed = append(s.report.Failed, line)
 		}
 	case e.Status != http.StatusOK:
-		if text := string(k) + " " + p; len(s.report.Absent) < maxListed && !slices.Contains(s.report.Absent, text) {
-			s.report.Absent = append(s.report.Absent, text)
+		if line := string(k) + " " + p; len(s.report.Absent) < maxListed && !slices.Contains(s.report.Absent, line) {
+			s.report.Absent = append(s.report.Absent, line)
 		}
+	}
+	if e.asked == 0 {
+		return
 	}
 	s.report.Asked += e.asked
 	s.report.Bytes += e.bytes
+	i := slices.IndexFunc(s.report.By, func(f Fetched) bool { return f.Kind == k })
+	if i < 0 {
+		i = len(s.report.By)
+		s.report.By = append(s.report.By, Fetched{Kind: k})
+	}
+	s.report.By[i].Asked += e.asked
+	s.report.By[i].Bytes += e.bytes
 }
 
 func (s *Session) add(n int64) {

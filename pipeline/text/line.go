@@ -74,6 +74,17 @@ func Plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
+// Size says a number of bytes, in powers of ten.
+func Size(n int64) string {
+	switch {
+	case n < 1e3:
+		return Plural(int(n), "byte", "bytes")
+	case n < 1e6:
+		return fmt.Sprintf("%.1f kB", float64(n)/1e3)
+	}
+	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+}
+
 // USD says an amount of money, given in millionths of a dollar, to the cent.
 func USD(micro int64) string { return fmt.Sprintf("$%.2f", float64(micro)/1e6) }
 

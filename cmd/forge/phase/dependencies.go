@@ -243,7 +243,7 @@ func (x *Executor) host(ctx context.Context, ws *sandbox.Workspace) (deps.Host, 
 	if err != nil {
 		return host, err
 	}
-	host.SumDB = sumDB
+	host.SumDB, host.Lists = sumDB, func(kind, name string) bool { return gateway.Lists(registry.Kind(kind), name) }
 	for _, k := range registry.Kinds() {
 		if gateway.Has(k) {
 			host.Registry[string(k)] = k.URL()

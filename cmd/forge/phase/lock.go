@@ -210,5 +210,8 @@ func (x *Executor) relock(ctx context.Context, run *pipeline.Run, ws *sandbox.Wo
 		return nil, err
 	}
 	err = ws.Resolve(ctx, o)
-	return made, session.Report(), err
+	report = session.Report()
+	x.o.Log.Info("asked registries for a lock file", "run", run.ID, "projects", l.String(), "requests", report.Requests, "asked", report.Asked, "bytes", report.Bytes,
+		"fetched", report.Fetched())
+	return made, report, err
 }

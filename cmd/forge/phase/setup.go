@@ -213,8 +213,9 @@ func (x *Executor) kept(ctx context.Context, run *pipeline.Run, ws *sandbox.Work
 	tree, err := deps.ReadTree(about)
 	if err == nil {
 		r := session.Report()
+		tree.Fetched = r.Fetched()
 		x.o.Log.Info("installed dependencies", "run", run.ID, "projects", strings.Join(tree.Projects, ", "), "failed", len(tree.Failed),
-			"ms", int64(tree.Seconds*1000), "requests", r.Requests, "asked", r.Asked, "bytes", r.Bytes)
+			"ms", int64(tree.Seconds*1000), "requests", r.Requests, "asked", r.Asked, "bytes", r.Bytes, "fetched", tree.Fetched)
 	}
 	return tree, err
 }

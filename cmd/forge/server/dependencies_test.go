@@ -209,6 +209,9 @@ func TestDependenciesOfThreeLanguages(t *testing.T) {
 	if tests.Passed != 4 || !slices.Equal(tests.Setup, []string{"installed dependencies (go, npm in web, pip in py)"}) {
 		t.Errorf("%d tests passed, setup: %q", tests.Passed, tests.Setup)
 	}
+	if base := strings.Join(run.Baseline.Setup, "\n"); !strings.Contains(base, "fetched from registries: go 3 requests, ") || !strings.Contains(base, "; npm 1 request, ") {
+		t.Errorf("the base's tests say %q, not what was fetched", base)
+	}
 	asked := p.requests()
 	for _, want := range []string{"/example.com/left/@v/v1.0.0.zip", "/left/-/left-1.0.0.tgz", "/files/left-1.0.0-py3-none-any.whl"} {
 		if !slices.Contains(asked, want) {
