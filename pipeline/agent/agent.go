@@ -42,6 +42,8 @@ type Job struct {
 	// Lock brings lock files in line with what the implementer's manifests ask for, and
 	// says why that cannot be. Nil: nobody does.
 	Lock func(ctx context.Context) (problems []string, err error)
+	// Install does so, and lets commands see what was installed of it. Nil: nobody does.
+	Install func(ctx context.Context) (told, problems []string, err error)
 
 	// Since returns the patch from an earlier commit of the run to its head, for the
 	// reviewer. Nil: what became of a finding is told by its code alone.

@@ -79,7 +79,26 @@ func (p *phase) working() []tool {
 	if _, ok := p.job.Workspace.(differ); ok {
 		out = append(out, diffTool)
 	}
+	if p.job.Install != nil {
+		out = append(out, installTool(p.job.Install))
+	}
 	return append(out, commandTool)
+}
+
+// installTool brings lock files in line and installs what they name.
+func installTool(install func(context.Context) (told, problems []string, err error)) tool {
+	return tool{"install", object(), "", false, func(ctx context.Context, b *toolbox, _ json.RawMessage) (outcome, error) {
+		told, problems, err := install(ctx)
+		if err != nil {
+			return failed(ctx, err)
+		}
+		b.ran = true
+		text := strings.Join(append(told, problems...), "\n")
+		if text == "" {
+			text = "nothing to install"
+		}
+		return outcome{text: middleCut(text, outputHead, outputTail), ok: len(problems) == 0}, nil
+	}}
 }
 
 // restore makes the work tree what it was before commands were run in it.

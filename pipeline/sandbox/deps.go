@@ -245,11 +245,18 @@ func (w *Workspace) Use(ctx context.Context, key string, use Use) error {
 	for _, dir := range w.deps {
 		w.m.depsUse[dir]--
 	}
-	w.deps = [2]string{p.Dir, p.Over}
+	w.deps, w.layer = [2]string{p.Dir, p.Over}, use.Layer
 	for _, dir := range w.deps {
 		w.m.depsUse[dir]++ // of "", too, which nobody looks at
 	}
 	return nil
+}
+
+// Layer is what is used over the tree of dependencies.
+func (w *Workspace) Layer() Layer {
+	w.m.mu.Lock()
+	defer w.m.mu.Unlock()
+	return w.layer
 }
 
 // leaveDeps ends a workspace's use.

@@ -33,7 +33,7 @@ func (x *Executor) implement(ctx context.Context, run *pipeline.Run, job agent.J
 	}
 	locks := &locking{x: x, run: run, ws: ws}
 	if x.o.Dependencies.Registries != nil && !run.Config.Setup.LeaveLocks {
-		job.Lock = locks.bring
+		job.Lock, job.Install = locks.bring, locks.install
 	}
 	impl, _, err := x.o.Implementer.Implement(ctx, job)
 	if err != nil {

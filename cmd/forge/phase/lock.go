@@ -25,9 +25,51 @@ type locking struct {
 	run *pipeline.Run
 	ws  *sandbox.Workspace
 
+	times  int               // that package managers were run
 	done   [sha256.Size]byte // the work tree that the rest is of
 	update *lock.Update      // nil: nothing was lacking
 	wrong  []string          // for the implementer
+}
+
+// maxLocks is how many times package managers are run for one phase: names tell a registry
+// what an agent likes.
+const maxLocks = 10
+
+// install brings lock files in line, and lets commands see what is installed by them. It
+// makes what the commit will be given, too: of manifests alone, by commands of Forge's own.
+func (l *locking) install(ctx context.Context) (told, problems []string, err error) {
+	if problems, err = l.bring(ctx); err != nil || len(problems) > 0 || l.update == nil {
+		return nil, problems, err
+	}
+	changes, err := l.ws.Changes(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	edit, err := l.edit(ctx, changes)
+	if err != nil {
+		return nil, nil, err
+	}
+	host, err := l.x.host(ctx, l.ws)
+	if err != nil {
+		return nil, nil, err
+	}
+	recipe, err := deps.Find(edit.Now.Paths, edit.Now.Read, host)
+	if err != nil || recipe.Empty() {
+		return nil, nil, err
+	}
+	tree, err := l.x.install(ctx, l.run, l.ws, recipe)
+	if err != nil {
+		return nil, nil, err
+	}
+	use := useOf(tree)
+	use.Layer = l.ws.Layer()
+	if err := l.ws.Use(ctx, recipe.Key, use); err != nil {
+		return nil, nil, err
+	}
+	for _, line := range l.update.Lines() {
+		told = append(told, "locked "+line)
+	}
+	return append(told, tree.Summary()...), nil, nil
 }
 
 // bring has the package managers write what is lacking, and says for the implementer why
@@ -134,11 +176,16 @@ func (l *locking) one(ctx context.Context, edit deps.Edit, one *deps.Lock) error
 	if one.Lacks != "" {
 		return nil // those who install say so
 	}
+	if l.times >= maxLocks {
+		l.wrong = append(l.wrong, fmt.Sprintf("dependencies (%s): registries were asked %d times for lock files in this phase, which is enough: do without what they do not have", one, l.times))
+		return nil
+	}
 	if one.Check != nil {
 		if r, err := l.ws.Run(ctx, *one.Check); err != nil || r.Exit == 0 {
 			return err
 		}
 	}
+	l.times++
 	l.x.o.Log.Info("updating lock file", "run", l.run.ID, "projects", one.String())
 	made, report, err := l.x.relock(ctx, l.run, l.ws, one)
 	switch {

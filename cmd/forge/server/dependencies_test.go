@@ -319,7 +319,8 @@ func TestLockFilesOfAChange(t *testing.T) {
 		write("app.go", "package app\n\nimport _ \"example.com/left\"\n") + asks("lfet") +
 		write("test.sh", script("if go list -deps . >/dev/null; then echo ok 2 - go; else echo not ok 2 - go; fi\nif (cd web && node -e 'require(\"left\")()'); then echo ok 3 - node; else echo not ok 3 - node; fi\n")) +
 		"-- implementer 1/2 --\n>>> submit\nsummary: Use left\n-- implementer 1/3 --\n@expect no registry has npm /lfet\n" + asks("left") +
-		"-- implementer 1/4 --\n>>> submit\nsummary: Use left\n" +
+		"-- implementer 1/4 --\n>>> install\n-- implementer 1/5 --\n@expect locked npm in web: left 1.0.0\n@expect installed dependencies (go, npm in web)\n" +
+		">>> run\ncommand: go vet . && cd web && node -e 'console.log(\"it says \" + require(\"left\")())'\n-- implementer 1/6 --\n@expect it says hello\n>>> submit\nsummary: Use left\n" +
 		strings.ReplaceAll(servertest.Approved, "*/1 --\n", "*/1 --\n@expect npm in web: left 1.0.0\n")
 	ts := newTestServer(t, o)
 	ts.label("acme")
