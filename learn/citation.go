@@ -41,7 +41,8 @@ func Cites(l *pipeline.Learning) (files, names []string) {
 // and types that every language has, and files.
 var (
 	everywhere = set(`nil null undefined none true false nan void string number int integer float boolean bool array object error exception promise`)
-	fileName   = lazyregexp.New(`\.(?:go|mod|sum|[mc]?[jt]sx?|py|rb|java|kts?|rs|c|h|cc|cpp|hpp|cs|php|sh|ya?ml|json|toml|md|txt|sql|html?|s?css|xml|lock|env|ini|cfg|conf|proto|lua|pl|ex|exs|swift|dart|scala)$`)
+	fileName   = lazyregexp.New(`\.(?:go|mod|sum|[mc]?[jt]sx?|py|rb|java|kts?|rs|c|h|cc|cpp|hpp|cs|php|sh|ya?ml|json|toml|md|txt|sql|html?|s?css|xml|lock|env|ini|cfg|conf|proto|` +
+		`lua|pl|exs?|swift|dart|scala)$`)
 )
 
 // tells returns the names and the numbers that a learning says to be in the code that it is

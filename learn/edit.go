@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"path"
 	"slices"
 	"strings"
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 )
 
@@ -60,7 +62,57 @@ func (e *Edit) Check() error {
 			}
 		}
 	}
+	if e.Tags != nil {
+		if err := CheckTags(*e.Tags); err != nil {
+			return err
+		}
+	}
+	if e.Paths != nil {
+		return CheckPaths(*e.Paths)
+	}
 	return nil
+}
+
+// CheckTags says which tag says of a learning what it stands for, and is no stand, or is one
+// of two.
+func CheckTags(tags []string) error {
+	stands := ""
+	for _, t := range tags {
+		s, ok := strings.CutPrefix(strings.TrimSpace(t), StandsTag)
+		switch {
+		case !ok || StandsTag+s == stands:
+		case Stand(s).Tag() == "":
+			return fmt.Errorf("the tag %q says of nothing that there is what it stands for: take one of %s, %s, %s, %s", t,
+				StandAsk.Tag(), StandAvoid.Tag(), StandHow.Tag(), StandFact.Tag())
+		case stands != "":
+			return fmt.Errorf("the tags say that it stands for two things: %s and %s", stands, t)
+		default:
+			stands = StandsTag + s
+		}
+	}
+	return nil
+}
+
+// CheckPaths says which path is none within a repository, or no pattern.
+func CheckPaths(paths []string) error {
+	for _, p := range paths {
+		if p = strings.TrimSpace(p); OutsidePath(p) {
+			return fmt.Errorf("%q is no path within the repository", p)
+		}
+		if _, err := path.Match(strings.ReplaceAll(p, "**", "*"), ""); err != nil {
+			return fmt.Errorf("%q is no pattern of paths: a bracket in it is not closed", p)
+		}
+	}
+	return nil
+}
+
+var drive = lazyregexp.New(`^[A-Za-z]:`)
+
+// OutsidePath reports whether a path is absolute or climbs out of the repository.
+func OutsidePath(p string) bool {
+	p = strings.ReplaceAll(p, `\`, "/")
+	clean := path.Clean(p)
+	return path.IsAbs(p) || strings.HasPrefix(p, "~") || drive.MatchString(p) || clean == ".." || strings.HasPrefix(clean, "../")
 }
 
 // Apply changes a learning, whose evidence is what there is for and against it.
@@ -98,6 +150,19 @@ func (e *Edit) Apply(l *pipeline.Learning, evidence []pipeline.Evidence) error {
 	}
 	l.Base = base
 	return nil
+}
+
+// KeepStand is what a learning's tags become when its words to find it by are replaced: what
+// it stands for stays, unless there are to be none, or another stand.
+func KeepStand(now, before []string) []string {
+	stands := func(t string) bool { return strings.HasPrefix(t, StandsTag) }
+	if strings.Join(now, "") == "" || slices.ContainsFunc(now, stands) {
+		return now
+	}
+	if i := slices.IndexFunc(before, stands); i >= 0 {
+		return append(slices.Clone(now), before[i])
+	}
+	return now
 }
 
 // tidyList tidies a list of short texts: each once, no empty one.

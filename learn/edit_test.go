@@ -42,6 +42,13 @@ func TestEdit(t *testing.T) {
 		{"unknown category", Edit{Category: category("taste")}, nil, `no category "taste"`},
 		{"long", Edit{Context: text(strings.Repeat("x", MaxWords+1))}, nil, "say it shorter"},
 		{"many", Edit{Paths: list(make([]string, maxList+1)...)}, nil, "51 paths"},
+		{"a stand", Edit{Tags: list("go", "stands:avoid")}, func(l *pipeline.Learning) { l.Tags = []string{"go", "stands:avoid"} }, ""},
+		{"no stand", Edit{Tags: list("stands:banana")}, nil, "take one of stands:ask, stands:avoid, stands:how, stands:fact"},
+		{"two stands", Edit{Tags: list("stands:ask", "stands:avoid")}, nil, "stands for two things"},
+		{"outside", Edit{Paths: list("../../etc/passwd")}, nil, "no path within the repository"},
+		{"from the root", Edit{Paths: list("/etc/shadow")}, nil, "no path within the repository"},
+		{"a pattern", Edit{Paths: list("api/*.go", "web/**")}, func(l *pipeline.Learning) { l.Paths = []string{"api/*.go", "web/**"} }, ""},
+		{"no pattern", Edit{Paths: list("[")}, nil, "no pattern of paths"},
 		{"long path", Edit{Tags: list(strings.Repeat("x", maxField+1))}, nil, "one of the tags has 301 bytes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -66,5 +73,16 @@ func TestEdit(t *testing.T) {
 	gone := pipeline.Learning{State: pipeline.LearningForgotten}
 	if err := (&Edit{Content: text("again")}).Apply(&gone, nil); err == nil || !strings.Contains(err.Error(), "for good") {
 		t.Errorf("edit what is forgotten: %v", err)
+	}
+}
+
+// What a learning stands for is not lost with the words to find it by.
+func TestKeepStand(t *testing.T) {
+	for _, c := range []struct{ now, before, want string }{
+		{"go", "js stands:ask", "go stands:ask"}, {"go stands:avoid", "stands:ask", "go stands:avoid"}, {"", "stands:ask", ""}, {"go", "js", "go"},
+	} {
+		if got := strings.Join(KeepStand(strings.Fields(c.now), strings.Fields(c.before)), " "); got != c.want {
+			t.Errorf("%q instead of %q: %q, want %q", c.now, c.before, got, c.want)
+		}
 	}
 }

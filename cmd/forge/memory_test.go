@@ -132,6 +132,10 @@ func TestMemoryUsage(t *testing.T) {
 		"edit 1 --content=", "edit 1 --confidence 2", "edit 1 --confidence NaN", "forget", "export a b", "import"} {
 		c.run(shell.Misused, nil, append([]string{"memory"}, strings.Fields(args)...)...)
 	}
+	c.run(shell.Misused, []string{"--source takes one of", "did you mean dismissal?"}, "memory", "list", "--source", "dismisal")
+	c.run(shell.Misused, []string{"--category takes one of", "security", `got "foo"`}, "memory", "list", "--category", "foo")
+	c.run(shell.Misused, []string{"take one of stands:ask"}, "memory", "edit", "1", "--tag", "stands:banana")
+	c.run(shell.Misused, []string{"no path within the repository"}, "memory", "edit", "1", "--path", "../../etc/passwd")
 	c.run(shell.Misused, []string{"say it shorter"}, "memory", "edit", "1", "--content", strings.Repeat("x", learn.MaxWords+1))
 	for _, args := range []string{"show 7", "edit 7 --content x", "forget 7"} {
 		c.run(shell.Failed, []string{"learning 7: not found", "memory list"}, append([]string{"memory"}, strings.Fields(args)...)...)
@@ -162,6 +166,40 @@ func TestMemoryShowUses(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.run(shell.Done, []string{"recalled 1 times, used 1 times:", "given and used", "withheld, to measure its worth", "quality"}, "memory", "show", "1")
+}
+
+// What comes from another installation keeps the blanks of its code, and says that its run is
+// of that one; what cannot be is not taken in.
+func TestMemoryFromElsewhere(t *testing.T) {
+	c := newCLI(t)
+	at := march()
+	e := wrapErrors("repo:acme/site", "a", at)
+	e.Learning.Run, e.Learning.Source, e.Learning.Context, e.Learning.Tags = 15, pipeline.SourceReflection, "\t\treturn err", []string{"go", "stands:ask"}
+	file := c.file("m.md", string(export.Write("repo:acme/site", []export.Entry{e})))
+	c.run(shell.Done, []string{"1 new"}, "memory", "import", file)
+	text := c.run(shell.Done, []string{`context: "\t\treturn err"`}, "memory", "export", "--scope", "acme/site", "-")
+	if strings.Contains(text, "- run: 15") {
+		t.Errorf("its run is taken for one of this installation:\n%s", text)
+	}
+	c.run(shell.Done, []string{"learnt in run 15 of the installation that it comes from"}, "memory", "show", "1")
+	c.run(shell.Done, []string{"1 the same"}, "memory", "import", file)
+	c.run(shell.Done, nil, "memory", "edit", "1", "--tag", "js")
+	c.run(shell.Done, []string{"js, stands:ask"}, "memory", "show", "1")
+	for _, bad := range []struct {
+		change func(*export.Entry)
+		want   string
+	}{
+		{func(e *export.Entry) { e.Learning.Touched = at.AddDate(900, 0, 0) }, "touched is in the future"},
+		{func(e *export.Entry) { e.Learning.Created = at.AddDate(900, 0, 0) }, "created is in the future"},
+		{func(e *export.Entry) { e.Evidence[0].At = at.AddDate(900, 0, 0) }, "the evidence thread/1 is of the future"},
+		{func(e *export.Entry) { e.Learning.Tags = []string{"stands:banana"} }, "take one of stands:ask"},
+		{func(e *export.Entry) { e.Learning.Paths = []string{"/etc/shadow"} }, "no path within the repository"},
+	} {
+		e := wrapErrors("repo:acme/site", "b", at)
+		bad.change(&e)
+		c.run(shell.Failed, []string{bad.want}, "memory", "import", c.file("bad.md", string(export.Write("repo:acme/site", []export.Entry{e}))))
+	}
+	c.run(shell.Done, []string{"1 learning"}, "memory", "export", "--scope", "acme/site", filepath.Join(c.dir, "out"))
 }
 
 // What is exported and taken in by another server is the same there; a file that

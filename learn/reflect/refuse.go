@@ -3,7 +3,6 @@ package reflect
 import (
 	"errors"
 	"fmt"
-	"path"
 	"strings"
 
 	"forge/learn"
@@ -17,7 +16,7 @@ import (
 // give orders in anybody's name.
 func refuse(l *pipeline.Learning, task string) error {
 	for _, p := range l.Paths {
-		if strange(p) {
+		if learn.OutsidePath(p) {
 			return fmt.Errorf("%q is no path within the repository", p)
 		}
 	}
@@ -37,15 +36,6 @@ func refuse(l *pipeline.Learning, task string) error {
 	}
 	return nil
 }
-
-// strange reports whether a path is absolute or climbs out of the repository.
-func strange(p string) bool {
-	p = strings.ReplaceAll(p, `\`, "/")
-	clean := path.Clean(p)
-	return path.IsAbs(p) || strings.HasPrefix(p, "~") || drive.MatchString(p) || clean == ".." || strings.HasPrefix(clean, "../")
-}
-
-var drive = lazyregexp.New(`^[A-Za-z]:`)
 
 // A sentence of so many words at least, of whose runs of three words so many hundredths
 // stand in the task, is copied from it. Fewer words are what any two texts about the same

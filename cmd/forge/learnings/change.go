@@ -59,7 +59,13 @@ func editCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				change := func(l *pipeline.Learning) error { return edit.Apply(l, evidence) }
+				change := func(l *pipeline.Learning) error {
+					if edit.Tags != nil {
+						tags := learn.KeepStand(*edit.Tags, l.Tags)
+						edit.Tags = &tags
+					}
+					return edit.Apply(l, evidence)
+				}
 				if err := db.EditLearning(cmd.Context(), nil, id, server.OSUser(), time.Now(), change); err != nil {
 					return noLearning(err)
 				}
@@ -78,7 +84,7 @@ func editCommand() *cobra.Command {
 	cmd.Flags().StringVar(&category, "category", "", "of findings: "+text.Join(pipeline.Categories(), ", ")+"; \"\" for none")
 	cmd.Flags().Float64Var(&confidence, "confidence", 0, "from 0 to 1, before decay")
 	cmd.Flags().StringArrayVar(&paths, "path", nil, "a file that it is about; can be given several times, replaces what there is; \"\" for none")
-	cmd.Flags().StringArrayVar(&tags, "tag", nil, "a word to find it by; can be given several times, replaces what there is; \"\" for none")
+	cmd.Flags().StringArrayVar(&tags, "tag", nil, "a word to find it by; can be given several times, replaces what there is but for stands:…; \"\" for none")
 	return cmd
 }
 

@@ -163,12 +163,16 @@ func importCommand() *cobra.Command {
 				return err
 			}
 			return shell.WithStore(cmd, func(db *store.DB) error {
+				now := time.Now()
+				if err := checkEntries(entries, now); err != nil {
+					return err
+				}
 				steps, err := planImport(cmd.Context(), db, mergeEntries(entries))
 				if err != nil {
 					return err
 				}
 				if !check {
-					if err := carryOut(cmd.Context(), db, server.OSUser(), time.Now(), steps); err != nil {
+					if err := carryOut(cmd.Context(), db, server.OSUser(), now, steps); err != nil {
 						return fmt.Errorf("import memory: %w", err)
 					}
 				}
@@ -220,6 +224,44 @@ func readMemory(in io.Reader, names []string) (entries []export.Entry, err error
 		}
 	}
 	return entries, errors.Join(errs...)
+}
+
+// skew is how far another machine's clock may be ahead.
+const skew = 24 * time.Hour
+
+// checkEntries says what no learning can have, of all that files hold: a moment in the
+// future, for one, from which it would never fade.
+func checkEntries(entries []export.Entry, now time.Time) error {
+	var errs []error
+	for _, e := range entries {
+		l := &e.Learning
+		bad := func(format string, args ...any) {
+			errs = append(errs, fmt.Errorf("import %s of %s: %s", l.Key, l.Scope, fmt.Sprintf(format, args...)))
+		}
+		for _, m := range []struct {
+			name string
+			at   time.Time
+		}{{"created", l.Created}, {"touched", l.Touched}} {
+			if m.at.After(now.Add(skew)) {
+				bad("%s is in the future: %s", m.name, m.at.Format(time.DateOnly))
+			}
+		}
+		for _, v := range e.Evidence {
+			if v.At.After(now.Add(skew)) {
+				bad("the evidence %s is of the future: %s", v.Key, v.At.Format(time.DateOnly))
+			}
+		}
+		if err := errors.Join(learn.CheckTags(l.Tags), learn.CheckPaths(l.Paths)); err != nil {
+			bad("%v", err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// tidyIndented is learn.Tidy for words that may be code, whose first line is indented.
+func tidyIndented(s string) string {
+	body := strings.TrimLeft(s, " \t")
+	return s[:len(s)-len(body)] + learn.Tidy(body, maxImported)
 }
 
 // mergeEntries makes the same learning one: the words of the last, the evidence
@@ -312,7 +354,7 @@ func stepOf(e export.Entry, old pipeline.Learning, evidence []pipeline.Evidence)
 		l.Content = learn.Tidy(l.Content, maxImported)
 	}
 	if old.ID == 0 || l.Context != old.Context {
-		l.Context = learn.Tidy(l.Context, maxImported)
+		l.Context = tidyIndented(l.Context)
 	}
 	l.ID = old.ID
 	s.learning = l
@@ -358,11 +400,16 @@ func carryOut[T any](ctx context.Context, st memory.Store[T], by pipeline.Actor,
 		for _, s := range steps {
 			l := s.learning
 			if l.ID == 0 {
+				what := "imported"
+				if l.Run != 0 { // a number of the installation that it comes from, where another run has it here
+					what = fmt.Sprintf("imported: learnt in run %d of the installation that it comes from", l.Run)
+					l.Run = 0
+				}
 				ids, err := st.SaveLearnings(ctx, tx, []pipeline.Learning{l})
 				if err != nil {
 					return err
 				}
-				if err := st.NoteLearning(ctx, tx, ids[0], by, at, "imported"); err != nil {
+				if err := st.NoteLearning(ctx, tx, ids[0], by, at, what); err != nil {
 					return err
 				}
 			}

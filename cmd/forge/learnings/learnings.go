@@ -24,6 +24,7 @@ import (
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/record"
 	"forge/pipeline/store"
+	"forge/pipeline/text"
 )
 
 // Command returns `forge memory` with its commands.
@@ -87,6 +88,29 @@ func scopesOf(s string) ([]string, error) {
 	return []string{scope}, err
 }
 
+// sources are where learnings come from.
+var sources = []pipeline.LearningSource{pipeline.SourceReflection, pipeline.SourceDismissal, pipeline.SourceRewrite, pipeline.SourceEdit, pipeline.SourceGap,
+	pipeline.SourceRevert, pipeline.SourceHuman, pipeline.SourceImport}
+
+func texts[S ~string](list []S) (out []string) {
+	for _, s := range list {
+		out = append(out, string(s))
+	}
+	return out
+}
+
+// oneOf refuses what a filter would never find: a typing error looks like an empty memory.
+func oneOf(flag, given string, known []string) error {
+	if given == "" || slices.Contains(known, given) {
+		return nil
+	}
+	hint := ""
+	if near := text.Nearest(given, known); near != "" {
+		hint = fmt.Sprintf("; did you mean %s?", near)
+	}
+	return shell.Usage("%s takes one of %s, got %q%s", flag, strings.Join(known, ", "), given, hint)
+}
+
 func learningNumber(s string) (int64, error) {
 	id, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || id < 1 {
@@ -124,6 +148,12 @@ func listCommand() *cobra.Command {
 			if f.Scopes, err = scopesOf(scope); err != nil {
 				return err
 			}
+			if err := oneOf("--category", string(f.Category), texts(pipeline.Categories())); err != nil {
+				return err
+			}
+			if err := oneOf("--source", string(f.Source), texts(sources)); err != nil {
+				return err
+			}
 			if all {
 				f.States = []pipeline.LearningState{"*"}
 			}
@@ -152,7 +182,7 @@ func listCommand() *cobra.Command {
 	p.flags(cmd)
 	cmd.Flags().StringVar(&scope, "scope", "", "only that of OWNER/NAME or OWNER")
 	cmd.Flags().StringVar((*string)(&f.Category), "category", "", "only that of a category of findings, such as style")
-	cmd.Flags().StringVar((*string)(&f.Source), "source", "", "only that from reflection, dismissal, rewrite, edit, gap, revert, human or import")
+	cmd.Flags().StringVar((*string)(&f.Source), "source", "", "only that from one of "+text.Join(sources, ", "))
 	cmd.Flags().BoolVar(&all, "all", false, "also what is out of use: withdrawn, merged, retired, forgotten")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	return cmd
