@@ -287,13 +287,45 @@ func (r reader) issueComment() {
 	case "created":
 		r.command(d.Comment.Body)
 	case "edited":
-		r.tick()
+		if !r.unsaid() {
+			r.tick()
+		}
 	default:
-		r.none("a comment was %s", d.Action)
+		if d.Action != "deleted" || !r.unsaid() {
+			r.none("a comment was %s", d.Action)
+		}
 	}
 	if r.n.Kind == pipeline.NoticeNone && r.n.Pull != 0 && (d.Action == "created" || d.Action == "deleted") {
 		r.feedback("issue_comment", d.Comment.updated())
 	}
+}
+
+// unsaid reads a comment that told Forge to remember something and that its writer edited or
+// deleted: it takes its effect along. That is no command which may run twice: the same
+// words are remembered once.
+func (r reader) unsaid() bool {
+	d := r.d
+	before := d.Comment.Body
+	if d.Action == "edited" {
+		if d.Changes.Body.From == nil {
+			return false
+		}
+		before = *d.Changes.Body.From
+	}
+	was, _ := ParseCommand(before, r.o.Slug)
+	if was.Name != "remember" || was.Error != "" || was.Text == "" || r.n.Actor.Bot || d.Comment.User.ID != d.Sender.ID {
+		return false
+	}
+	line := command.Line{Name: was.Name, Was: was.Text}
+	if now, ok := ParseCommand(d.Comment.Body, r.o.Slug); ok && d.Action == "edited" && now.Name == was.Name {
+		line.Text, line.Error = now.Text, now.Error
+	}
+	if line.Text == was.Text {
+		return false
+	}
+	r.n.Command, r.n.Comment = line, d.Comment.ID
+	r.is(pipeline.NoticeCommand, "a comment that told Forge to remember something was %s by %s", d.Action, d.Sender.Login)
+	return true
 }
 
 // tick reads a box that a person ticked in a comment of Forge's. Only then does

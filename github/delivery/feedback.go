@@ -129,6 +129,12 @@ func (r reader) reviewComment() {
 			r.n.Command, r.n.Comment, r.n.Thread = c, d.Comment.ID, d.Comment.ReplyTo
 		}
 	}
+	if (d.Action == "edited" || d.Action == "deleted") && r.unsaid() {
+		if r.n.Thread = d.Comment.ReplyTo; d.Action == "edited" { // one that is gone cannot be answered
+			r.n.Thread = cmp.Or(d.Comment.ReplyTo, d.Comment.ID)
+		}
+		return
+	}
 	switch d.Action {
 	case "created", "edited", "deleted":
 		if r.diff(r.o.Other) {

@@ -116,5 +116,6 @@ type Line struct {
 	Error string `json:"error,omitempty"` // what is wrong with it, with the nearest right command
 	Via   string `json:"via,omitempty"`   // how it was given, when not in words: "box", "button"
 	Part  string `json:"part,omitempty"`  // the module whose run it is for: "/forge auth continue 2"
+	Was   string `json:"was,omitempty"`   // what it told Forge to remember before its writer edited or deleted it
 	Gate  string `json:"gate,omitempty"`  // id of the gate that a button answers, "gate/1": it may be closed by now
 }

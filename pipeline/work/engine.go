@@ -121,6 +121,7 @@ type Word struct {
 	Repo  pipeline.Repo
 	Actor pipeline.Actor
 	Text  string
+	Was   string // of something to remember: what the comment said before it was edited or deleted
 	Notes string // of a command that is answered outside: its further lines
 	Run   int64  // where it was said; 0 for no run
 	Issue int    // or pull request where it was said, by its number; 0 elsewhere

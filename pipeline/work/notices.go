@@ -179,7 +179,7 @@ const viaBox = "box"
 func (e *Engine[W, T]) remember(ctx context.Context, p *inbound, run *pipeline.Run) (err error) {
 	n := p.notice
 	words := "This server remembers nothing."
-	w := Word{Repo: n.Repo, Actor: n.Actor, Text: n.Command.Text, Cause: p.GUID}
+	w := Word{Repo: n.Repo, Actor: n.Actor, Text: n.Command.Text, Was: n.Command.Was, Cause: p.GUID}
 	if run != nil {
 		w.Run = run.ID
 	}

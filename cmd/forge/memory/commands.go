@@ -15,6 +15,7 @@ import (
 	"forge/learn"
 	"forge/pipeline"
 	"forge/pipeline/command"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/store"
 	"forge/pipeline/work"
 )
@@ -131,6 +132,74 @@ func OneLine(s string, n int) string {
 
 // Remember implements work.Memory.
 func (m *Commands) Remember(ctx context.Context, w work.Word) (string, error) {
+	if w.Was == "" {
+		return m.take(ctx, w)
+	}
+	back, err := m.takeBack(ctx, w)
+	if err != nil || strings.TrimSpace(w.Text) == "" {
+		return back, err
+	}
+	said, err := m.take(ctx, w)
+	return strings.TrimSpace(back + "\n" + said), err
+}
+
+// takeBack takes the effect of a comment back that its writer edited or deleted: what others
+// said, too, stays.
+func (m *Commands) takeBack(ctx context.Context, w work.Word) (string, error) {
+	scope, now := w.Repo.Scope(), m.Now().UTC().Truncate(time.Microsecond)
+	known, err := m.said(ctx, scope, learn.Tidy(w.Was, learn.MaxWords))
+	if err != nil {
+		return "", err
+	}
+	if known == nil || known.State != pipeline.LearningActive {
+		return "What this comment said is not remembered: nothing was done.", nil
+	}
+	evidence, err := m.DB.Evidence(ctx, known.ID)
+	if err != nil {
+		return "", err
+	}
+	const why = "its comment was edited or deleted"
+	each := w
+	each.Cause += "/back"
+	what := pipeline.Learning{ID: known.ID, Key: known.Key, Scope: known.Scope, Type: known.Type, Source: known.Source}
+	change := func(do func(context.Context, *store.Tx) error) error {
+		return m.change(ctx, each, pipeline.EventForgotten, pipeline.Data{Learning: &what, Note: why}, do)
+	}
+	others := false
+	for _, e := range evidence {
+		if !strings.HasPrefix(e.Key, "remember/") || e.Off {
+			continue
+		}
+		if e.Key == wordKey(w.Actor) {
+			e.Off, e.At = true, now
+			err := change(func(ctx context.Context, tx *store.Tx) error {
+				return m.DB.ApplyEvidence(ctx, tx, scope, []pipeline.Evidence{e})
+			})
+			return fmt.Sprintf("Learning %d is %s's word, and no longer yours.", known.ID, known.Author.Login), err
+		}
+		others = true
+	}
+	switch {
+	case known.Author.ID != w.Actor.ID:
+		return fmt.Sprintf("Learning %d is %s's word: nothing was done.", known.ID, known.Author.Login), nil
+	case others:
+		return fmt.Sprintf("Learning %d stays: others said the same.", known.ID), nil
+	}
+	err = change(func(ctx context.Context, tx *store.Tx) error {
+		err := m.DB.EditLearning(ctx, tx, known.ID, w.Actor, now, func(l *pipeline.Learning) error {
+			l.State = pipeline.LearningWithdrawn
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return m.DB.NoteLearning(ctx, tx, known.ID, w.Actor, now, "withdrawn: "+why)
+	})
+	return fmt.Sprintf("Learning %d is withdrawn, because %s: no run is given it any more.", known.ID, why), err
+}
+
+// take keeps the words of a person.
+func (m *Commands) take(ctx context.Context, w work.Word) (string, error) {
 	content := learn.Tidy(w.Text, learn.MaxWords)
 	if content == "" {
 		return "There is nothing in these words that could be remembered.", nil
@@ -151,7 +220,7 @@ func (m *Commands) Remember(ctx context.Context, w work.Word) (string, error) {
 		Key: saidKey(content), Scope: w.Repo.Scope(), Type: pipeline.LearningSemantic, Content: content, Source: pipeline.SourceHuman,
 		Author: w.Actor, Weight: weight, Run: w.Run, Base: base, Confidence: base, Created: at, Touched: at, State: pipeline.LearningActive,
 	}
-	known, err := m.said(ctx, l.Scope, l.Key)
+	known, err := m.said(ctx, l.Scope, content)
 	if err != nil {
 		return "", err
 	}
@@ -169,23 +238,53 @@ func (m *Commands) Remember(ctx context.Context, w work.Word) (string, error) {
 	if len(w.Text) > learn.MaxWords {
 		text += fmt.Sprintf(" It is long: at most %d bytes of it are kept.", learn.MaxWords)
 	}
-	return text, nil
+	against, err := m.against(ctx, l)
+	return text + against, err
 }
 
-// saidKey makes the same words one learning, whoever says them.
+// against says which learnings of the same scope say the opposite; "" for none.
+func (m *Commands) against(ctx context.Context, l pipeline.Learning) (string, error) {
+	list, err := m.DB.Learnings(ctx, store.MemoryFilter{Scopes: []string{l.Scope}, Limit: Everything})
+	if err != nil {
+		return "", err
+	}
+	var out string
+	for _, c := range learn.Contradictions(list, m.Now()) {
+		other := c.Weaker
+		if other.ID == l.ID {
+			other = c.Stronger
+		}
+		if c.Weaker.ID == l.ID || c.Stronger.ID == l.ID {
+			out += fmt.Sprintf("\n\nIt says the opposite of learning **%d** (%.2f): %s Runs are given %d alone; %s takes the other out of use.", other.ID,
+				learn.Effective(other, m.Now()), strings.ReplaceAll(OneLine(other.Content, 240), "`", "'"), c.Stronger.ID, m.typed(fmt.Sprintf("forget %d", c.Weaker.ID)))
+		}
+	}
+	return out, nil
+}
+
+var (
+	hyphen = lazyregexp.New(`(\pL)[-‐‑](\pL)`)
+	stops  = lazyregexp.New(`[.,;:!。、！]+(\s|$)`)
+)
+
+// saidKey makes the same words one learning, whoever says them and however they are
+// punctuated.
 func saidKey(content string) string {
-	sum := sha256.Sum256([]byte(strings.ToLower(strings.Join(strings.Fields(content), " "))))
+	content = stops.ReplaceAllString(hyphen.ReplaceAllString(strings.ToLower(content), "$1 $2"), " ")
+	sum := sha256.Sum256([]byte(strings.Join(strings.Fields(content), " ")))
 	return fmt.Sprintf("%s:%x", pipeline.SourceHuman, sum[:12])
 }
 
-// said finds the learning with the key among what people said; nil if there is none.
-func (m *Commands) said(ctx context.Context, scope, key string) (*pipeline.Learning, error) {
+// said finds what people said in these words; nil if they did not. Keys that an older Forge
+// made know the words as they were written.
+func (m *Commands) said(ctx context.Context, scope, content string) (*pipeline.Learning, error) {
+	key := saidKey(content)
 	list, err := m.DB.Learnings(ctx, store.MemoryFilter{Scopes: []string{scope}, States: []pipeline.LearningState{"*"},
 		Source: pipeline.SourceHuman, Limit: Everything})
 	if err != nil {
 		return nil, err
 	}
-	if i := slices.IndexFunc(list, func(l pipeline.Learning) bool { return l.Key == key }); i >= 0 {
+	if i := slices.IndexFunc(list, func(l pipeline.Learning) bool { return l.Key == key || saidKey(l.Content) == key }); i >= 0 {
 		return &list[i], nil
 	}
 	return nil, nil
@@ -194,7 +293,7 @@ func (m *Commands) said(ctx context.Context, scope, key string) (*pipeline.Learn
 // keep keeps what a person said, unless they have said so before.
 func (m *Commands) keep(ctx context.Context, w work.Word, l pipeline.Learning, known *pipeline.Learning) (int64, error) {
 	if known != nil {
-		l.ID = known.ID
+		l.ID, l.Key = known.ID, known.Key
 		evidence, err := m.DB.Evidence(ctx, known.ID)
 		if err != nil {
 			return 0, err

@@ -86,6 +86,48 @@ func TestMemoryOnGitHub(t *testing.T) {
 	}
 }
 
+// A comment that told Forge something takes its effect along when its writer edits or deletes
+// it, but for what others said, too. What says the opposite is named, and other punctuation
+// is not another thing.
+func TestRememberIsTakenBack(t *testing.T) {
+	t.Parallel()
+	ts := newTestServer(t, testOptions{})
+	ts.must(ts.gh.SetPermission(greetRepo, "wanda", "write"))
+	say := func(who, text string) int64 {
+		t.Helper()
+		id, err := ts.gh.As(who).Comment(greetRepo, ts.issue, text)
+		ts.must(err)
+		return id
+	}
+	never := say("acme", "/forge remember Never ask for doc comments on small functions.")
+	ts.says("Remembered as learning **1**")
+	say("wanda", "/forge remember never ask for doc-comments on small functions")
+	ts.says("Remembered as learning **1**, with a confidence of 0.98")
+	always := say("acme", "/forge remember Always ask for doc comments on small functions.")
+	ts.says("Remembered as learning **2**")
+	ts.says("It says the opposite of learning **1** (0.98): Never ask for doc comments")
+
+	ts.must(ts.gh.As("acme").EditComment(greetRepo, always, "/forge remember Tests are written in sh"))
+	ts.says("Learning 2 is withdrawn, because its comment was edited or deleted")
+	ts.says("Remembered as learning **3**")
+	ts.must(ts.gh.As("acme").DeleteComment(greetRepo, never))
+	ts.says("Learning 1 stays: others said the same.")
+	ts.must(ts.gh.As("acme").EditComment(greetRepo, always, "Never mind"))
+	ts.says("Learning 3 is withdrawn")
+	states := map[int64]pipeline.LearningState{}
+	for _, l := range ts.remembered() {
+		states[l.ID] = l.State
+	}
+	if diff := cmp.Diff(map[int64]pipeline.LearningState{1: "active", 2: "withdrawn", 3: "withdrawn"}, states); diff != "" {
+		t.Errorf("remembered (-want +got):\n%s", diff)
+	}
+	say("wanda", "/forge remember tests are written in sh.") // said again, it counts again
+	ts.says("Remembered as learning **3**, with a confidence of 0.98")
+	if l, err := ts.s.DB.Learning(t.Context(), 3); err != nil || l.State != pipeline.LearningActive {
+		t.Errorf("said again: %+v, %v", l, err)
+	}
+}
+
 // The commands work on a pull request that Forge has nothing to do with, and say at
 // which run something was said.
 func TestMemoryOnPullRequests(t *testing.T) {
