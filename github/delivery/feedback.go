@@ -154,11 +154,15 @@ func (r reader) review() {
 	if d.Action != "submitted" {
 		at = later(d.PullRequest.Updated, d.Review.Submitted)
 	}
-	if _, ok := ParseCommand(d.Review.Body, r.o.Slug); ok && d.Action == "submitted" && strings.EqualFold(d.Review.State, "commented") {
+	if _, ok := ParseCommand(d.Review.Body, r.o.Slug); ok && d.Action == "submitted" {
 		r.n.Pull = d.PullRequest.Number
 		r.command(d.Review.Body)
-		if r.n.Kind == pipeline.NoticeCommand {
-			r.n.Comment, r.n.Reviewed = d.Review.ID, true
+		if r.n.Kind != pipeline.NoticeCommand {
+			return
+		}
+		r.n.Comment, r.n.Reviewed = d.Review.ID, true
+		if !strings.EqualFold(d.Review.State, "commented") && r.forges() { // its verdict counts besides
+			r.n.Branch, r.n.Head, r.n.Feedback = d.PullRequest.Head.Ref, d.PullRequest.Head.SHA, r.about("pull_request_review", at)
 		}
 		return
 	}

@@ -318,6 +318,7 @@ type fakeGitHub struct {
 	merged bool  // they are
 	away   error // nobody can see that
 	stands mergeable.State
+	unread int // so many times nobody can read what a review requests
 
 	mu      sync.Mutex
 	replies []string
@@ -355,6 +356,13 @@ func (h *fakeGitHub) Mergeable(context.Context, pipeline.Repo, int) (mergeable.S
 }
 
 func (h *fakeGitHub) Requested(_ context.Context, _ pipeline.Repo, _ int, f pipeline.Feedback) (pipeline.Review, error) {
+	if h.unread > 0 {
+		h.unread--
+		return pipeline.Review{}, errors.New("GitHub is away")
+	}
+	if f.Path == "" && strings.HasPrefix(f.Body, "/") { // a command, and nothing on a line
+		return pipeline.Review{}, nil
+	}
 	return pipeline.Review{Findings: []pipeline.Finding{{Severity: pipeline.SeverityError, Category: "human", Message: f.Body}}}, nil
 }
 

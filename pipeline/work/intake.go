@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/command"
 	"forge/pipeline/panics"
 	"forge/pipeline/record"
 )
@@ -22,6 +25,8 @@ type inbound struct {
 	key     string // parcels with the same key are handled one after the other
 	allowed bool   // the actor is known to have write access
 	left    bool   // to a newer server
+	half    bool   // more of it is still to be taken in: nothing is settled yet
+	said    string // outcome of its first half
 }
 
 // errHandled says that someone else finished the delivery; what was about to be
@@ -222,6 +227,8 @@ func (e *Engine[W, T]) handle(ctx context.Context, p *inbound) (err error) {
 		return p.readErr
 	case p.notice.Kind == pipeline.NoticeStart:
 		return e.begin(ctx, p)
+	case p.notice.Kind == pipeline.NoticeCommand && p.notice.Reviewed && p.notice.Feedback != nil:
+		return e.verdict(ctx, p)
 	case p.notice.Kind == pipeline.NoticeCommand:
 		return e.command(ctx, p)
 	case p.notice.Kind == pipeline.NoticeBaseMoved || p.notice.Kind == pipeline.NoticeChecks:
@@ -231,6 +238,40 @@ func (e *Engine[W, T]) handle(ctx context.Context, p *inbound) (err error) {
 		return e.mergeGroup(ctx, p)
 	}
 	return e.happened(ctx, p)
+}
+
+// verdict carries out the command that is the text of a review with a verdict, then takes
+// in that verdict, and what the review requests on lines, as of any review.
+func (e *Engine[W, T]) verdict(ctx context.Context, p *inbound) error {
+	p.half = true
+	if err := e.command(ctx, p); err != nil {
+		return err
+	}
+	p.half = false
+	p.notice.Kind, p.notice.Command, p.notice.Comment = pipeline.NoticeFeedback, command.Line{}, 0
+	return e.happened(ctx, p)
+}
+
+// cause begins the IDs of the events that follow: those of a verdict are not those of the
+// command which came with it.
+func (p *inbound) cause() string {
+	if p.said != "" {
+		return p.GUID + "/review"
+	}
+	return p.GUID
+}
+
+// before reports whether the command of a delivery has told the run something already: what
+// came after it failed, and all is handled again.
+func (e *Engine[W, T]) before(ctx context.Context, run *pipeline.Run, p *inbound) (bool, error) {
+	if !p.half || run == nil {
+		return false, nil
+	}
+	events, err := e.store.Events(ctx, run.ID, 0)
+	if err != nil {
+		return false, fmt.Errorf("read what run %d was told: %w", run.ID, err)
+	}
+	return slices.ContainsFunc(events, func(ev pipeline.Event) bool { return strings.HasPrefix(ev.ID, p.GUID+"/") }), nil
 }
 
 // mergeGroup has the verdict on a merge group given.
@@ -255,6 +296,13 @@ func (e *Engine[W, T]) finish(ctx context.Context, tx T, p *inbound, outcome str
 }
 
 func (e *Engine[W, T]) settle(ctx context.Context, tx T, p *inbound, outcome string, quiet bool) error {
+	if p.half {
+		p.said = outcome + "; "
+		return nil
+	}
+	if p.said != "" {
+		outcome, quiet = p.said+outcome, false
+	}
 	ok, err := e.store.FinishDelivery(ctx, tx, p.GUID, outcome, quiet, e.now())
 	if err != nil {
 		return err

@@ -140,9 +140,20 @@ func (e *Engine[W, T]) command(ctx context.Context, p *inbound) error {
 		}
 		return e.conclude(ctx, p, outcome)
 	}
+	return e.obey(ctx, p, run)
+}
+
+// obey has the run that a command addresses answer it.
+func (e *Engine[W, T]) obey(ctx context.Context, p *inbound, run *pipeline.Run) error {
+	n := p.notice
 	run, words, err := e.addressed(ctx, run, n.Command)
 	if err != nil {
 		return err
+	}
+	if done, err := e.before(ctx, run, p); err != nil {
+		return err
+	} else if done {
+		return e.conclude(ctx, p, fmt.Sprintf("run %d: %s", run.ID, n.Command.Name))
 	}
 	if words != "" {
 		if err := e.reply(ctx, p, words); err != nil {
@@ -296,7 +307,7 @@ func (e *Engine[W, T]) happened(ctx context.Context, p *inbound) error {
 		if err != nil {
 			return nil, reply{}, err
 		}
-		follow := prefix(p.GUID, r.Dismissals(signals, at))
+		follow := prefix(p.cause(), r.Dismissals(signals, at))
 		all, text := append(slices.Clip(signals), follow...), cmp.Or(told, acknowledge(n, signals, follow))
 		if n.Kind == pipeline.NoticeFeedback && e.Observer != nil {
 			if len(words) == 0 {
@@ -305,7 +316,7 @@ func (e *Engine[W, T]) happened(ctx context.Context, p *inbound) error {
 			return all, reply{text, fmt.Sprintf("run %d: %s", r.ID, strings.Join(words, ", "))}, nil
 		}
 		events, outcome := r.Notice(n, at)
-		return append(prefix(p.GUID, events), all...), reply{text, fmt.Sprintf("run %d: %s", r.ID, strings.Join(append([]string{outcome}, words...), ", "))}, nil
+		return append(prefix(p.cause(), events), all...), reply{text, fmt.Sprintf("run %d: %s", r.ID, strings.Join(append([]string{outcome}, words...), ", "))}, nil
 	})
 }
 

@@ -268,6 +268,59 @@ func finds(_ context.Context, run *pipeline.Run, act pipeline.Action, _ Emit) ([
 	return []pipeline.Event{{ID: act.Key + "/completed", Type: pipeline.EventPhaseCompleted, Data: pipeline.Data{Phase: act.Phase, Review: v}}}, nil
 }
 
+// A command as the text of a review with a verdict is carried out, and the verdict counts
+// as in any review: each once, also where the second of them fails at first.
+func TestCommandWithVerdict(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name, command, state, line string
+		want                       string
+		answers                    []string
+		changes                    int
+	}{
+		{"changes", "continue", "changes_requested", "", "run 1: continue; run 1: a review without requested changes", []string{"continue"}, 0},
+		{"changes on a line", "continue", "changes_requested", "a.go", "run 1: continue; run 1: 1 change requested", []string{"continue"}, 1},
+		{"approved", "history", "approved", "", "run 1: history; run 1: the approval answers gate/1", []string{"history", "approve"}, 0},
+		{"approved in words", "approve", "approved", "", "run 1: approve; run 1: a review without", []string{"approve"}, 0},
+		{"approved about nothing", "remember", "approved", "", "remember: answered: mia says at run 1: \"\"; run 1: the approval answers gate/1", []string{"approve"}, 0},
+		{"accepted", "accept", "changes_requested", "", "run 1: accept; run 1: run 1 has ended", []string{"accept"}, 0},
+		{"no command", "aprove", "approved", "", "answered: no such; run 1: the approval answers gate/1", []string{"approve"}, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			k := openStore(t)
+			synctest.Test(t, func(t *testing.T) {
+				d := newDesk(t, k, &fakePhases{do: func(_ context.Context, run *pipeline.Run, act pipeline.Action, _ Emit) ([]pipeline.Event, error) {
+					if act.Phase.Phase != pipeline.PhaseReview || act.Phase.Iteration > 1 {
+						return nil, nil
+					}
+					v := &pipeline.Review{Head: run.Head, Ruled: true, NeedsHuman: "touches billing"}
+					return []pipeline.Event{{ID: act.Key + "/completed", Type: pipeline.EventPhaseCompleted, Data: pipeline.Data{Phase: act.Phase, Review: v}}}, nil
+				}})
+				d.opts.Memory = d.h
+				if g := d.drive().Gate(); g == nil || g.Guard.Name != pipeline.GuardHuman {
+					t.Fatalf("the run asks %+v", g)
+				}
+				n := pipeline.Notice{Kind: pipeline.NoticeCommand, Pull: 30, Comment: 61, Reviewed: true, Command: command.Line{Name: tc.command},
+					Feedback: &pipeline.Feedback{Event: "pull_request_review", Action: "submitted", State: tc.state, Body: "/forge " + tc.command, Path: tc.line}}
+				if tc.command == "aprove" {
+					n.Command.Error = "no such"
+				}
+				d.h.unread = 1
+				d.has(d.says(n), tc.want)
+				run := load(t, k, d.id)
+				var given []string
+				for _, a := range run.Gates[0].Answers {
+					given = append(given, a.Choice)
+				}
+				asked := strings.Count(strings.Join(eventTypes(t, k, d.id), " "), string(pipeline.EventChangesAsked))
+				if !slices.Equal(given, tc.answers) || asked != tc.changes {
+					t.Errorf("answers %q, want %q; changes were asked for %d times, want %d", given, tc.answers, asked, tc.changes)
+				}
+			})
+		})
+	}
+}
+
 // Covers H1, T9: a dismissal is acknowledged, opens the gate that it was all about,
 // and reopens the run when it is taken back after the end, however that is found out.
 func TestDismissals(t *testing.T) {
