@@ -460,5 +460,6 @@ type Update struct {
 	Resolved  string       `json:"resolved,omitempty"`  // how the implementer merged what did not merge by itself
 	Met       []module.Met `json:"met,omitempty"`       // then: the commits of people that it was in conflict with
 	Gone      []string     `json:"gone,omitempty"`      // of a look: merged modules that are not on the branch any more
+	Reverted  []string     `json:"reverted,omitempty"`  // of a look: merged modules whose files are as they were before the work
 	Unable    string       `json:"unable,omitempty"`    // with conflicts: why it could not, and what a human must say
 }

@@ -627,7 +627,7 @@ func (r *Run) merged(ref *PhaseRef, d Data) {
 		return
 	}
 	if ref.Mode == ModeLook {
-		r.lookedAtParts(u.Gone, d.Tests)
+		r.lookedAtParts(u, d.Tests)
 		return
 	}
 	why := ""
@@ -876,9 +876,6 @@ func (r *Run) owners(findings []Finding, failures []Failure) map[string][]string
 		}
 	}
 	for _, f := range findings {
-		if f.Category == CategoryHuman {
-			continue // people say it of the whole
-		}
 		give(f.Fingerprint, append(f.Fix.Files(), f.File)...)
 	}
 	for _, f := range failures {

@@ -33,8 +33,9 @@ func (r *Run) unsure(d Data) {
 	if !d.Look {
 		return
 	}
-	why := d.Note
+	why, by := d.Note, ""
 	if d.Actor != nil {
+		by = d.Actor.Login
 		why = fmt.Sprintf("%s pushed %s", d.Actor.Login, text.ShortSHA(d.Head))
 	}
 	if why == "" {
@@ -42,7 +43,7 @@ func (r *Run) unsure(d Data) {
 	}
 	for i := range r.Parts {
 		if p := &r.Parts[i]; p.Merged != "" {
-			p.Doubt = why
+			p.Doubt, p.DoubtBy = why, by
 		}
 	}
 }
@@ -60,14 +61,18 @@ func (r *Run) wantsLook(at int) *Action {
 }
 
 // lookedAtParts takes in which merged modules are not on the branch any more. They are merged
-// again, as if they had not been before.
-func (r *Run) lookedAtParts(gone []string, tests *TestReport) {
+// again, as if they had not been before. One whose content somebody took back by a commit of
+// their own, as a revert does, is left out: that was their decision.
+func (r *Run) lookedAtParts(u *Update, tests *TestReport) {
 	r.Tried = tests
 	for i := range r.Parts {
 		p := &r.Parts[i]
-		if slices.Contains(gone, p.ID) {
-			p.Off, p.Merged, p.As, p.Clashes = p.Doubt, "", "", 0
+		why, by := p.Doubt, p.DoubtBy
+		if p.Doubt, p.DoubtBy = "", ""; slices.Contains(u.Gone, p.ID) || slices.Contains(u.Reverted, p.ID) {
+			p.Off, p.Merged, p.As, p.Clashes = why, "", "", 0
 		}
-		p.Doubt = ""
+		if slices.Contains(u.Reverted, p.ID) {
+			r.leaveOut(&module.Part{ID: p.ID, Left: "its content was taken back: " + why, By: by})
+		}
 	}
 }

@@ -293,6 +293,8 @@ func completed(run *pipeline.Run, d pipeline.Data) line {
 		l.text = "conflicts in " + strings.Join(d.Update.Conflicts, ", ")
 	case d.Phase.Mode == pipeline.ModeLook && len(d.Update.Gone) > 0:
 		l.text = "not on the branch any more, and merged again: " + strings.Join(d.Update.Gone, ", ")
+	case d.Phase.Mode == pipeline.ModeLook && len(d.Update.Reverted) > 0:
+		l.text = "taken back, and left out: " + strings.Join(d.Update.Reverted, ", ")
 	case d.Phase.Mode == pipeline.ModeLook:
 		l.text = "they are"
 	case d.Phase.Phase == pipeline.PhaseMerge && d.Tests != nil && len(d.Tests.Failures) > 0:

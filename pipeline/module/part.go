@@ -67,18 +67,19 @@ type Part struct {
 
 	// What its parent has made of it.
 	Started time.Time `json:"started,omitzero"`
-	Ended   time.Time `json:"ended,omitzero"`    // when it last ended; its run tells it, older ones only that they were verified or accepted
-	Merged  string    `json:"merged,omitempty"`  // SHA of its head that the parent holds
-	As      string    `json:"as,omitempty"`      // SHA of the parent's head that its last merge made
-	Round   int       `json:"round,omitempty"`   // times that the integration sent work back to it
-	Clashes int       `json:"clashes,omitempty"` // merges in a row that conflicted or broke tests
-	Denied  string    `json:"denied,omitempty"`  // why the contract is not revised as it wants
-	After   string    `json:"after,omitempty"`   // the module that has to be merged again first: it does not keep what it promised this one
-	Left    string    `json:"left,omitempty"`    // why it is left out
-	Doubt   string    `json:"doubt,omitempty"`   // what may have taken it off the branch since it was merged: to be looked at
-	Off     string    `json:"off,omitempty"`     // what did: it is merged again
-	Owed    []string  `json:"owed,omitempty"`    // tests that failed at the last merge that sent it back: who accepts it takes it with them
-	OwedAs  []string  `json:"owed_as,omitempty"` // what their errors are known by, in the same order
+	Ended   time.Time `json:"ended,omitzero"`     // when it last ended; its run tells it, older ones only that they were verified or accepted
+	Merged  string    `json:"merged,omitempty"`   // SHA of its head that the parent holds
+	As      string    `json:"as,omitempty"`       // SHA of the parent's head that its last merge made
+	Round   int       `json:"round,omitempty"`    // times that the integration sent work back to it
+	Clashes int       `json:"clashes,omitempty"`  // merges in a row that conflicted or broke tests
+	Denied  string    `json:"denied,omitempty"`   // why the contract is not revised as it wants
+	After   string    `json:"after,omitempty"`    // the module that has to be merged again first: it does not keep what it promised this one
+	Left    string    `json:"left,omitempty"`     // why it is left out
+	Doubt   string    `json:"doubt,omitempty"`    // what may have taken it off the branch since it was merged: to be looked at
+	DoubtBy string    `json:"doubt_by,omitempty"` // the login of who did that
+	Off     string    `json:"off,omitempty"`      // what did: it is merged again, or left out where its content was taken back
+	Owed    []string  `json:"owed,omitempty"`     // tests that failed at the last merge that sent it back: who accepts it takes it with them
+	OwedAs  []string  `json:"owed_as,omitempty"`  // what their errors are known by, in the same order
 
 	Rework *Rework `json:"rework,omitempty"` // what it has to be told to do
 	Tells  int     `json:"tells,omitempty"`  // times that it was told something

@@ -370,6 +370,9 @@ func (p *Player) notice(rest string) {
 		if words != "" {
 			n.Review = &pipeline.Review{Findings: []pipeline.Finding{
 				{Severity: pipeline.SeverityError, Category: pipeline.CategoryHuman, Message: words, File: "a.go", Line: 3}}}
+			if what, file, ok := strings.Cut(words, " in "); ok && strings.Contains(file, "/") {
+				n.Review.Findings[0].Message, n.Review.Findings[0].File = what, file
+			}
 		}
 	}
 	events, outcome := p.Run.Notice(n, p.Now)
@@ -466,6 +469,8 @@ func (p *Player) Outcome(verb, rest string, ref *pipeline.PhaseRef, working bool
 		switch kind, arg, _ := strings.Cut(rest, " "); kind {
 		case "gone":
 			d.Update.Base, d.Update.Gone, d.Tests = "", strings.Fields(arg), Tests(p.Run.Head, "ok")
+		case "reverted":
+			d.Update.Base, d.Update.Reverted, d.Tests = "", strings.Fields(arg), Tests(p.Run.Head, "ok")
 		case "conflict":
 			d.Update.Conflicts = strings.Fields(arg)
 		case "fails":

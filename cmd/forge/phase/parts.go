@@ -206,8 +206,12 @@ func (x *Executor) lookForParts(ctx context.Context, run *pipeline.Run) (pipelin
 	if err != nil {
 		return pipeline.Data{}, err
 	}
-	data := pipeline.Data{Update: &pipeline.Update{Parent: run.Head, Head: run.Head, Gone: gone}}
-	if len(gone) > 0 || slices.ContainsFunc(run.Parts, func(p module.Part) bool { return !p.Done() }) {
+	reverted, err := x.reverted(ctx, run, gone)
+	if err != nil {
+		return pipeline.Data{}, err
+	}
+	data := pipeline.Data{Update: &pipeline.Update{Parent: run.Head, Head: run.Head, Gone: gone, Reverted: reverted}}
+	if len(gone)+len(reverted) > 0 || slices.ContainsFunc(run.Parts, func(p module.Part) bool { return !p.Done() }) {
 		report, err := x.tryHead(ctx, run, run.Head)
 		if err != nil {
 			return pipeline.Data{}, err
@@ -229,6 +233,34 @@ func (x *Executor) gone(ctx context.Context, run *pipeline.Run) (out []string, e
 			return nil, err
 		}
 		if !there {
+			out = append(out, p.ID)
+		}
+	}
+	return out, nil
+}
+
+// reverted are the modules that are in doubt and not gone, but all of whose files are on the
+// head as they were before the work.
+func (x *Executor) reverted(ctx context.Context, run *pipeline.Run, gone []string) (out []string, err error) {
+	if run.Plan == nil || run.Plan.Split == nil {
+		return nil, nil
+	}
+	now, err := x.o.Gateway.Changed(ctx, run.Repo, run.Base, run.Head)
+	if err != nil {
+		return nil, err
+	}
+	stays := func(name string) bool { return slices.Contains(now, name) }
+	for i := range run.Parts {
+		p := &run.Parts[i]
+		if p.Doubt == "" || slices.Contains(gone, p.ID) {
+			continue
+		}
+		brought, err := x.o.Gateway.Changed(ctx, run.Repo, run.Base, p.Merged)
+		if err != nil {
+			return nil, err
+		}
+		brought = slices.DeleteFunc(brought, func(name string) bool { return run.Plan.Split.Owner(name, glob.Match) != p.ID })
+		if len(brought) > 0 && !slices.ContainsFunc(brought, stays) {
 			out = append(out, p.ID)
 		}
 	}

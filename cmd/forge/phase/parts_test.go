@@ -223,6 +223,23 @@ func TestGone(t *testing.T) {
 	}
 }
 
+// Somebody has reverted a module's merge: its commit is there, and nothing of its files.
+func TestReverted(t *testing.T) {
+	x, run, shas := commits(t, map[string]string{"README": "1", "own/before": "1", "gone/x": "0"}, map[string]string{"gone/x": "1", "kept/y": "1", "kept/z": "1"},
+		map[string]string{"own/before": "2"}, map[string]string{"gone/x": "0", "kept/y": "2"})
+	run.Base, run.Head = shas[0], shas[3]
+	run.Plan = &pipeline.Plan{Split: &module.Split{}}
+	for _, id := range []string{"gone", "kept", "own", "none"} {
+		run.Plan.Split.Modules = append(run.Plan.Split.Modules, module.Module{ID: id, Paths: []string{id + "/**"}})
+		run.Parts = append(run.Parts, module.Part{ID: id, Merged: shas[2], Doubt: "ann pushed"})
+	}
+	run.Parts = append(run.Parts, module.Part{ID: "off", Merged: shas[2], Doubt: "ann pushed"}, module.Part{ID: "since", Merged: shas[2]})
+	got, err := x.reverted(t.Context(), run, []string{"off"})
+	if err != nil || !slices.Equal(got, []string{"gone"}) {
+		t.Errorf("reverted are %q, %v, want gone", got, err)
+	}
+}
+
 // A test that the base branch has brought, and that fails there, is not what the integration
 // broke; one that passed when the modules were merged is, whatever it did before the work.
 func TestNotOfBase(t *testing.T) {
