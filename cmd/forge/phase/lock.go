@@ -12,6 +12,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/deps"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/lock"
 	"forge/pipeline/registry"
 	"forge/pipeline/sandbox"
@@ -191,7 +192,7 @@ func (l *locking) one(ctx context.Context, edit deps.Edit, one *deps.Lock) error
 	switch {
 	case err != nil:
 		return err
-	case made.Why != "" && len(report.Failed) > 0:
+	case made.Why != "" && away(report.Failed):
 		l.x.o.Log.Warn("update lock file", "run", l.run.ID, "projects", one.String(), "error", made.Why+" ("+strings.Join(report.Failed, "; ")+")")
 		return nil
 	case made.Why != "":
@@ -203,6 +204,15 @@ func (l *locking) one(ctx context.Context, edit deps.Edit, one *deps.Lock) error
 		return nil
 	}
 	return l.write(ctx, edit, one, made)
+}
+
+// noAnswer is what a registry says of a name that it does not give, and not of itself.
+var noAnswer = lazyregexp.New(`answered 4(?:0[0-7]|1\d|51) `)
+
+// away reports whether a registry could not be asked: then it is not the names' fault. Some
+// refuse what they do not know, as if it were forbidden.
+func away(failed []string) bool {
+	return slices.ContainsFunc(failed, func(why string) bool { return !noAnswer.MatchString(why + " ") })
 }
 
 // write puts lock files into the work tree, under the rules for what an agent writes.
