@@ -20,6 +20,8 @@ func (r *Run) applyElsewhere(e Event) bool {
 		r.Retargeted = e.Data.Note
 	case EventBaseRenamed:
 		r.renamed(e)
+	case EventRepositoryRenamed:
+		r.moveRepository(e.Data.Repo)
 	case EventBaseMoved:
 		r.BaseHead = e.Data.Head
 		if m := e.Data.Mergeable; m != nil && r.State.Ended() {

@@ -87,6 +87,8 @@ const (
 	EventChangesAsked  EventType = "review.changes_requested" // Data.Review: a human's findings; Data.Actor
 	EventIssueEdited   EventType = "issue.edited"             // Data.Task; Data.Actor, who may change it: what is wanted has changed
 
+	EventRepositoryRenamed EventType = "repository.renamed" // Data.Repo: what it is called now, and its installation
+
 	// What people do with what Forge said (H1–H7). Data.Signal; they may come after the run's end.
 	EventDismissed    EventType = "feedback.finding_dismissed" // Data.Actor, too: who, "ghost" where GitHub does not say
 	EventFixedByHuman EventType = "feedback.finding_mended"    // by a person, in their own way
@@ -133,7 +135,7 @@ var known = map[EventType]bool{
 	EventUpstreamResolved: true, EventUpstreamRejected: true, EventGateRequested: true, EventGateReminded: true, EventGateAnswered: true,
 	EventGateOverride: true, EventPublishStarted: true, EventPublishCompleted: true, EventPublishFailed: true, EventPublishDue: true,
 	EventBranchMoved: true, EventBranchDeleted: true, EventBaseMoved: true, EventBaseRenamed: true, EventRetargeted: true, EventChangesAsked: true,
-	EventIssueEdited: true, EventDismissed: true, EventFixedByHuman: true, EventFixApplied: true, EventFixRewritten: true,
+	EventIssueEdited: true, EventRepositoryRenamed: true, EventDismissed: true, EventFixedByHuman: true, EventFixApplied: true, EventFixRewritten: true,
 	EventFixIgnored: true, EventHumanEdited: true, EventCommentAdded: true, EventPullReviewed: true, EventPullClosed: true,
 	EventAnswered: true, EventAnswerRead: true, EventRefused: true, EventEscaped: true, EventRollout: true, EventShipAsked: true,
 	EventShipMerged: true, EventShipDeployed: true, EventShipFinished: true, EventLess: true, EventMore: true, EventRecalled: true,
@@ -157,6 +159,7 @@ type Event struct {
 // type; see the constants.
 type Data struct {
 	Start          *Start             `json:"start,omitempty"`
+	Repo           *Repo              `json:"repo,omitempty"`
 	Phase          *PhaseRef          `json:"phase,omitempty"`
 	Plan           *Plan              `json:"plan,omitempty"`
 	Artefacts      []role.Artefact    `json:"artefacts,omitempty"` // what roles have written

@@ -31,6 +31,7 @@ const (
 	NoticeReady         NoticeKind = "ready"          // the pull request left draft
 	NoticeReopened      NoticeKind = "reopened"       // the pull request was opened again
 	NoticeIssueReopened NoticeKind = "issue_reopened" //
+	NoticeRepository    NoticeKind = "repository"     // it was renamed, or went elsewhere: Former, or Left
 	NoticeFeedback      NoticeKind = "feedback"       // someone did something with what Forge said or made; see Feedback
 )
 
@@ -60,6 +61,8 @@ type Notice struct {
 	Base     string       `json:"base,omitempty"`     // branch that the pull request goes into, when that was changed
 	Trace    string       `json:"trace,omitempty"`    // of the run whose button was pressed
 	Why      string       `json:"why,omitempty"`      // the outcome in words, for the delivery's record
+	Former   string       `json:"former,omitempty"`   // of a repository: what it was called, OWNER/NAME
+	Left     []int64      `json:"left,omitempty"`     // of an installation: ids of repositories that do not belong to it any more
 
 	Mergeable *mergeable.State `json:"mergeable,omitempty"` // how the pull request stands to the branch by now
 	Feedback  *Feedback        `json:"feedback,omitempty"`  // of a feedback, a push and a closed pull request

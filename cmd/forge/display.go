@@ -230,6 +230,8 @@ func narrate(run *pipeline.Run, e pipeline.Event) line {
 		return line{"base", fmt.Sprintf("%s is called %s by now: the work is for that", cmp.Or(run.BaseWas, run.Repo.DefaultBranch), d.Note)}
 	case pipeline.EventRetargeted:
 		return line{"human", cmp.Or(run.Behind(), "the pull request goes into "+run.Repo.DefaultBranch+" again")}
+	case pipeline.EventRepositoryRenamed:
+		return line{"github", "the repository is called " + run.Repo.FullName() + " now"}
 	case pipeline.EventBranchDeleted:
 		return line{"human", "somebody deleted the branch"}
 	case pipeline.EventBranchMoved:

@@ -117,7 +117,25 @@ type payload struct {
 			From *string `json:"from"`
 		} `json:"body"`
 		Base json.RawMessage `json:"base"`
+
+		Repository struct {
+			Name struct {
+				From string `json:"from"`
+			} `json:"name"`
+		} `json:"repository"`
+		Owner struct {
+			From struct {
+				User         account `json:"user"`
+				Organization account `json:"organization"`
+			} `json:"from"`
+		} `json:"owner"`
 	} `json:"changes"`
+	Removed []struct {
+		ID int64 `json:"id"`
+	} `json:"repositories_removed"`
+	Repositories []struct {
+		ID int64 `json:"id"`
+	} `json:"repositories"`
 	ciDelivery
 	Ref     string `json:"ref"`
 	Before  string `json:"before"`
@@ -173,8 +191,9 @@ func Read(event string, raw []byte, o Options) (pipeline.Notice, error) {
 	case "merge_group":
 		r.mergeGroup()
 	case "installation", "installation_repositories":
-		n.Kind = pipeline.NoticeInstallation
-		n.Why = fmt.Sprintf("%s of %s: %s", strings.ReplaceAll(event, "_", " "), d.Installation.Account.Login, d.Action)
+		r.installation(event)
+	case "repository":
+		r.repository()
 	case "ping":
 		r.none("ping: the webhook works")
 	default:
@@ -188,7 +207,7 @@ func Read(event string, raw []byte, o Options) (pipeline.Notice, error) {
 func unmarshal(event string, raw []byte, d *payload) error {
 	switch event {
 	case "issues", "issue_comment", "pull_request_review_comment", "pull_request_review", "pull_request_review_thread", "push", "pull_request",
-		"installation", "installation_repositories", "check_run", "check_suite", "workflow_run", "status", "delete", "merge_group":
+		"installation", "installation_repositories", "check_run", "check_suite", "workflow_run", "status", "delete", "merge_group", "repository":
 		part, err := deliveryShape.project(make([]byte, 0, 4<<10), raw)
 		if err != nil {
 			return err

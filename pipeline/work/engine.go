@@ -146,6 +146,10 @@ type Options struct {
 	// what it started with.
 	Settings func(ctx context.Context, run *pipeline.Run) (config.Config, error)
 
+	// Locate asks GitHub what a repository with an id is called now, and which
+	// installation may act there; not found where none may. nil: names stay what they are.
+	Locate func(ctx context.Context, id int64) (repo pipeline.Repo, found bool, err error)
+
 	// Paused reports whether people have stopped all work on a repository for now. Then
 	// nothing begins, what is under way is cut off as by an end of the process, and it
 	// goes on from there when they let it. nil: nobody can.
@@ -262,6 +266,7 @@ type Engine[W, T any] struct {
 	held     map[int64]time.Time              // runs whose publishing failed: not again before
 	driven   sync.Map                         // of *family: runs that Drive goes on with; no job is needed for these
 	active   sync.Map                         // of *leased, by run: what this engine works on
+	places   sync.Map                         // of place, by repository
 	foreign  sync.Map                         // of time.Time, by run: until when it is let alone, as a newer server writes its log
 }
 

@@ -128,7 +128,7 @@ func (e *Engine[W, T]) fetch(ctx context.Context, q *intakeQueue) (more bool, er
 		}
 		p := &inbound{Delivery: d}
 		p.notice, p.readErr = e.read(d)
-		if p.readErr == nil && (p.notice.Kind == pipeline.NoticeNone || p.notice.Kind == pipeline.NoticeInstallation) {
+		if p.readErr == nil && (p.notice.Kind == pipeline.NoticeNone || p.notice.Kind == pipeline.NoticeInstallation && len(p.notice.Left) == 0) {
 			nothing = append(nothing, p)
 			continue
 		}
@@ -222,9 +222,20 @@ func (e *Engine[W, T]) accept(ctx context.Context, p *inbound) {
 // handle does what a delivery asks for. A panic is its error.
 func (e *Engine[W, T]) handle(ctx context.Context, p *inbound) (err error) {
 	defer panics.AsError(ctx, e.Logger.With(logDelivery, p.GUID), &err, "handling a delivery")
-	switch {
-	case p.readErr != nil:
+	if p.readErr != nil {
 		return p.readErr
+	}
+	if len(p.notice.Left) > 0 {
+		return e.leftBehind(ctx, p)
+	}
+	if gone, err := e.identify(ctx, &p.notice); err != nil {
+		return err
+	} else if gone {
+		return e.conclude(ctx, p, "ignored: the repository is gone, or the App is not installed on it")
+	}
+	switch {
+	case p.notice.Kind == pipeline.NoticeRepository:
+		return e.conclude(ctx, p, p.notice.Why)
 	case p.notice.Kind == pipeline.NoticeStart:
 		return e.begin(ctx, p)
 	case p.notice.Kind == pipeline.NoticeCommand && p.notice.Reviewed && p.notice.Feedback != nil:

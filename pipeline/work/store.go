@@ -17,6 +17,7 @@ import (
 // that an issue has an active run ActiveRun() int64.
 type Store[T any] interface {
 	runs[T]
+	places[T]
 	leases
 	inbox[T]
 
@@ -55,6 +56,18 @@ type runs[T any] interface {
 	// newest first, those with smaller numbers than before (0: all); of one
 	// repository, or of all (0).
 	Followed(ctx context.Context, repoID int64, since time.Time, before int64, limit int) ([]int64, error)
+}
+
+// places are the names by which things of repositories are kept.
+type places[T any] interface {
+	// Names returns the names by which runs of a repository are kept, and the other
+	// repositories whose runs are kept by a name.
+	Names(ctx context.Context, id int64, name string) (names []string, others []int64, err error)
+
+	// Rename brings all that is kept of a repository under the name that it has now, and
+	// tells the runs of it that can go on, in one transaction, of which also is a part for
+	// each of these. former is a name that it is said to have had. It returns the events.
+	Rename(ctx context.Context, repo pipeline.Repo, former string, at time.Time, also func(context.Context, T, *pipeline.Run) error) ([]pipeline.Event, error)
 }
 
 // leases say who is working on what, and what there is to work on.

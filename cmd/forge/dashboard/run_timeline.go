@@ -339,6 +339,10 @@ func (d *timelineDraft) drawPeople(e *pipeline.Event) {
 		d.mark(e, "human", cmp.Or(d.run.BaseWas, d.run.Repo.DefaultBranch), "is called "+data.Note+" by now")
 	case pipeline.EventRetargeted:
 		d.mark(e, "human", who, "pointed the pull request at "+cmp.Or(data.Note, d.run.Repo.DefaultBranch))
+	case pipeline.EventRepositoryRenamed:
+		if data.Repo != nil {
+			d.mark(e, "human", "github", "calls the repository "+data.Repo.FullName()+" now")
+		}
 	case pipeline.EventBranchDeleted:
 		d.mark(e, "human", who, "deleted the branch")
 	case pipeline.EventRollout:

@@ -196,7 +196,7 @@ func (a *App) engineOptions(o Options) work.Options {
 		opts.Publisher = localPublisher{a.Gateway}
 	default:
 		opts.Queue = mergeGroups{a.github.app, a.exec.Group}
-		opts.Publisher, opts.Hub, opts.Read = a.github, a.github, a.reader(o.Config)
+		opts.Publisher, opts.Hub, opts.Read, opts.Locate = a.github, a.github, a.reader(o.Config), a.github.app.Locate
 		opts.Observer, opts.Settings = otherPulls{a.github.app, a.github.config, a.DB}, a.github.settings
 		opts.Outside = map[string]work.Outside{"incident": a.incidents, "ship": a.shipping}
 		opts.Memory = &memory.Commands{DB: a.DB, Weight: a.github.app.Weight, Now: o.clock(), Record: a.record, Slug: o.Config.Slug}
