@@ -338,7 +338,7 @@ func (r *Run) answered(a *Answer, cfg *config.Config) {
 	if r.State == StateWaiting {
 		r.State = StateRunning
 	}
-	if g.Guard == nil || !works || slices.Contains([]string{"accept", "dismiss", module.Later, module.Without}, a.Choice) {
+	if g.Guard == nil || !works || slices.Contains([]string{"accept", "dismiss", "cancel", module.Later, module.Without}, a.Choice) {
 		return
 	}
 	switch {

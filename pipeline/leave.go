@@ -51,7 +51,7 @@ func (r *Run) leavable(g *Guard) *module.Part {
 }
 
 // Unbegun says of a module of the plan why nothing works on it, as the end of a sentence;
-// "" of one that a run builds, and where the plan has none of this name.
+// "" of one that a run builds or that is merged, and where the plan has none of this name.
 func (r *Run) Unbegun(id string) string {
 	s := r.split()
 	if s == nil || s.Module(id) == nil {
@@ -61,6 +61,8 @@ func (r *Run) Unbegun(id string) string {
 	switch {
 	case p != nil && p.Left != "":
 		return "is left out: " + p.Left
+	case p != nil && p.Passed() && !p.Done():
+		return p.Settled()
 	case p != nil && p.Run != 0:
 		return ""
 	}
@@ -76,7 +78,8 @@ func (r *Run) Unbegun(id string) string {
 	return "has not begun"
 }
 
-// toUnbegun is Answer for a command to a module that no run builds yet: it can be left out.
+// toUnbegun is Answer for a command to a module that no run builds yet, or that waits to be
+// merged: it can be left out.
 func (r *Run) toUnbegun(cmd command.Line, a *Answer) ([]Event, string) {
 	why, p, g := r.Unbegun(cmd.Part), r.part(cmd.Part), r.Gate()
 	switch {
@@ -99,10 +102,30 @@ func (r *Run) toUnbegun(cmd command.Line, a *Answer) ([]Event, string) {
 		left.Data.Part.How = cmd.Name
 	}
 	words := fmt.Sprintf("The module %s is left out before it has begun", cmd.Part)
+	if p != nil && p.Merged != "" {
+		words = fmt.Sprintf("The module %s is left out; what of it is merged stays", cmd.Part)
+	} else if p != nil && p.Run != 0 {
+		words = fmt.Sprintf("The module %s is left out before it is merged", cmd.Part)
+	}
 	if also := r.split().Dependents(cmd.Part); len(also) > 0 {
 		words += ", and so is what needs it: " + strings.Join(also, ", ")
 	}
-	return []Event{left}, a.reply(words + ". The others go on.")
+	events := []Event{left}
+	if r.only(g, cmd.Part) { // nothing is left to answer there
+		a.Gate = g.ID
+		events = []Event{answering(EventGateAnswered, a), left}
+	}
+	return events, a.reply(words + ". The others go on.")
+}
+
+// only reports whether a question is about one module alone: that its merge did not get on,
+// or that it waits for a word to begin or to be merged.
+func (r *Run) only(g *Gate, id string) bool {
+	if g == nil || g.Guard == nil {
+		return false
+	}
+	merge := r.Key(PhaseRef{Phase: PhaseMerge, Iteration: len(r.Iterations), Part: id})
+	return g.Guard.Name == GuardManual && (g.Guard.Step == merge || g.Guard.Step == r.spawnKey(id)) || r.leavable(g.Guard) != nil && g.Guard.About[0] == id
 }
 
 // partsMissing reports whether modules are neither merged as they are nor left out.
@@ -142,6 +165,9 @@ func (r *Run) leaveOut(in *module.Part) {
 		p.Left, p.How, p.By = in.Left, in.How, cmp.Or(in.By, p.By)
 		if i > 0 {
 			p.Left, p.How = "it needs "+in.ID, map[string]string{module.Without: module.Wired}[in.How] // an issue is the other's
+		}
+		if a := r.Active; a != nil && a.Phase == PhaseMerge && a.Mode == "" && a.Part == m { // nobody wants that merge any more
+			r.Active, r.Await, r.Last = nil, nil, nil
 		}
 		if p.Rework = nil; p.Merged != "" {
 			continue

@@ -294,7 +294,7 @@ func (r *Run) spawn(s *module.Split, id string) *Action {
 	if r.Tried != nil && r.Tried.Head == r.Head {
 		start.Baseline = r.Tried
 	}
-	key := fmt.Sprintf("run/%d/module/%s", r.ID, id)
+	key := r.spawnKey(id)
 	if g := r.unapproved(PhaseImplement, key, fmt.Sprintf("The next step waits for your word: the module %s begins (%s).", id, m.Title)); g != nil {
 		return r.stopAt(*g)
 	}
@@ -302,6 +302,8 @@ func (r *Run) spawn(s *module.Split, id string) *Action {
 		Events: []Event{{ID: fmt.Sprintf("run/%d/module/%s/started", r.ID, id), Type: EventModuleStarted, Source: "forge",
 			Data: Data{Part: &module.Part{ID: id, Base: r.Head, Branch: start.Branch, State: string(StateRunning), Max: cfg.Loop.MaxIterations}}}}}
 }
+
+func (r *Run) spawnKey(id string) string { return fmt.Sprintf("run/%d/module/%s", r.ID, id) }
 
 // partPlan is the part of the plan that a module is built by.
 func (r *Run) partPlan(s *module.Split, m *module.Module) *Plan {

@@ -209,7 +209,11 @@ func TestUnbegunModule(t *testing.T) {
 		"stop":        {func(*Run) {}, "stop", "d", "", "The module d has not begun. So"},
 		"twice":       {func(r *Run) { r.leaveOut(&module.Part{ID: "b", Left: "by ann"}) }, "cancel", "b", "b c", "b is left out: by ann. So `cancel` changes nothing."},
 		"begun since": {func(*Run) {}, "cancel", "a", "", "by now there is a run for the module a"},
-		"ended":       {func(r *Run) { r.State, r.Ended = StateVerified, "all passed" }, "cancel", "d", "", "Run 7 has ended (verified: all passed)"},
+		"verified":    {func(r *Run) { r.Parts[0].State = "verified" }, "later", "a", "a b c", "a is left out before it is merged, and so is what needs it: b, c."},
+		"fixed later": {func(r *Run) { r.Parts[0] = module.Part{ID: "a", Run: 8, State: "verified", Head: "x", Merged: "y"} }, "cancel", "a", "a b c",
+			"a is left out; what of it is merged stays, and"},
+		"merged": {func(r *Run) { r.Parts[0] = module.Part{ID: "a", Run: 8, State: "verified", Head: "x", Merged: "x"} }, "cancel", "a", "", "by now there is a run"},
+		"ended":  {func(r *Run) { r.State, r.Ended = StateVerified, "all passed" }, "cancel", "d", "", "Run 7 has ended (verified: all passed)"},
 		"not agreed": {func(r *Run) {
 			r.State, r.Gates, r.Parts = StateWaiting, []Gate{{ID: "g", Guard: &Guard{Name: GuardSplit}, Choices: []Choice{{Name: "approve"}}}}, nil
 		}, "cancel", "b", "", "whether there are modules at all waits for your word"},
@@ -231,6 +235,33 @@ func TestUnbegunModule(t *testing.T) {
 		}
 		if p := run.part("d"); p != nil && p.How != map[string]string{"later": "later", "without": "without"}[tt.cmd] {
 			t.Errorf("%s: d goes %q", name, p.How)
+		}
+	}
+}
+
+// Covers V9: a module that is left out while it is merged, or while its merge waits for a
+// word, is not merged: what works on that stops, and nothing is left to answer.
+func TestLeftOutBeforeItsMerge(t *testing.T) {
+	for _, name := range []string{"cancel", "later", "without"} {
+		for _, waits := range []Guard{{}, {Name: GuardManual, Step: "its merge"}, {Name: GuardConflict, About: []string{"a"}}, {Name: GuardConflict, About: []string{"b"}}} {
+			run := &Run{ID: 7, Slug: "forge", State: StateRunning, Base: "base", Head: "head", Plan: split("a", "b"),
+				Parts: []module.Part{{ID: "a", Run: 8, State: "verified"}, {ID: "b", Run: 9, State: "verified"}}}
+			merge := PhaseRef{Phase: PhaseMerge, Part: "a", Attempt: 1}
+			if run.Active = &merge; waits.Name != "" {
+				if run.Active = nil; waits.Step != "" {
+					waits.Step = run.Key(PhaseRef{Phase: PhaseMerge, Part: "a"})
+				}
+				run.Gates = []Gate{{ID: "g", Guard: &waits, Choices: []Choice{{Name: "continue"}}}}
+				run.State = StateWaiting
+			}
+			events, _ := run.Answer(command.Line{Name: name, Part: "a"}, Actor{Login: "ann"}, "comment", 1, time.Unix(9, 0))
+			for _, e := range events {
+				run.Apply(e)
+			}
+			others := len(waits.About) > 0 && waits.About[0] == "b"
+			if run.Active != nil || run.part("a").Left == "" || (run.State == StateWaiting) != others || (run.Gate() != nil) != others || run.Counters != (Counters{}) {
+				t.Errorf("%s at %+v: the run is %s, in %+v, asks %+v, counts %+v", name, waits, run.State, run.Active, run.Gate(), run.Counters)
+			}
 		}
 	}
 }

@@ -148,6 +148,9 @@ func (e *Engine[W, T]) addressed(ctx context.Context, run *pipeline.Run, cmd com
 		return nil, fmt.Sprintf("Run %d is stopped with all its modules, so the module %s stays stopped, too. `%s` lets all of them go on.",
 			run.ID, cmd.Part, command.Write(run.Slug, "resume")), nil
 	}
+	if to.State.Ended() && !run.State.Ended() && slices.Contains([]string{"cancel", module.Later, module.Without}, cmd.Name) && run.Unbegun(cmd.Part) != "" {
+		return run, "", nil // its own run has nothing to do with that: it waits to be merged
+	}
 	words, err = e.settled(ctx, run, to, cmd)
 	return to, words, err
 }

@@ -256,6 +256,11 @@ func TestAddressed(t *testing.T) {
 		return newRun(t, k, 10+int(id), func(s *pipeline.Start) { s.Part = &module.Of{Run: run.ID, Module: module.Module{ID: name}} })
 	}
 	a, b = asPart(a, "a"), asPart(b, "b")
+	for _, id := range []int64{a, b} {
+		if err := e.Record(t.Context(), id, []pipeline.Event{{ID: "end", Type: pipeline.EventRunVerified}}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
 	run.Parts[0].Run, run.Parts[1].Run = a, b
 	for _, tt := range []struct {
 		cmd   command.Line
@@ -269,6 +274,11 @@ func TestAddressed(t *testing.T) {
 		{cmd: command.Line{Name: "continue", Part: "b"}, words: "The module b is verified, and waits to be merged"},
 		{cmd: command.Line{Name: "continue", Part: "a", Text: "say it louder"}, to: a},
 		{cmd: command.Line{Name: "accept", Part: "a"}, to: a}, // its own run says what that does
+		{cmd: command.Line{Name: "later", Part: "a"}, to: a},
+		{cmd: command.Line{Name: "later", Part: "b"}, to: 9}, // not merged yet
+		{cmd: command.Line{Name: "cancel", Part: "b"}, to: 9},
+		{cmd: command.Line{Name: "accept", Part: "b"}, to: b},
+		{cmd: command.Line{Name: "later", Part: "b"}, ended: true, words: "so `later` changes nothing. Run 9, which planned it, has ended"},
 		{cmd: command.Line{Name: "accept", Part: "a"}, ended: true, words: "so `accept` changes nothing. Run 9, which planned it, has ended"},
 	} {
 		run.State = map[bool]pipeline.State{true: pipeline.StateVerified, false: pipeline.StateRunning}[tt.ended]
