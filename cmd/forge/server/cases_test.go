@@ -330,6 +330,33 @@ func TestDefaultBranchIsRenamed(t *testing.T) {
 	}
 }
 
+// Another default branch while the run's own is still there changes nothing: the work is for
+// the one that it began from.
+func TestDefaultBranchIsSwitched(t *testing.T) {
+	t.Parallel()
+	var once sync.Once
+	ts := newTestServer(t, testOptions{on: func(ts *testServer, run *pipeline.Run, e pipeline.Event) {
+		if run.Plan != nil {
+			once.Do(func() {
+				ts.must(ts.gh.SetDefaultBranch(greetRepo, "trunk"))
+				_, err := ts.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: "main", Message: "Stay", Files: map[string]*string{"A.md": ptr("x\n")}})
+				ts.must(err)
+			})
+		}
+	}})
+	ts.label("acme")
+	var pulls []githubtest.Pull
+	eventually(t, func() bool { // its text has been written anew, and with that its base was looked at
+		var err error
+		pulls, err = ts.gh.Pulls(greetRepo)
+		ts.must(err)
+		return len(pulls) == 1 && !pulls[0].Draft
+	}, func() string { return fmt.Sprintf("pull requests: %+v", pulls) })
+	if run := ts.untilState(pipeline.StateVerified); pulls[0].Base != "main" || run.Repo.DefaultBranch != "main" || run.BaseWas != "" {
+		t.Errorf("it is for %s, once %q, and its pull request goes into %s", run.Repo.DefaultBranch, run.BaseWas, pulls[0].Base)
+	}
+}
+
 // A default branch that does not hold what the run began from is none that it could go on
 // for: it is named as what it is, with what helps.
 func TestDefaultBranchIsAnother(t *testing.T) {
