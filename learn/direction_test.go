@@ -260,7 +260,10 @@ func TestPersonsWordIsNotTakenAway(t *testing.T) {
 	rule := learning("l", "Reviews must ask for a zero guard before division.",
 		func(l *pipeline.Learning) { l.ID, l.Source, l.Category, l.Base = 7, pipeline.SourceHuman, "style", 0.9 })
 	after := func(source pipeline.LearningSource, runs int, reasons ...string) pipeline.Learning {
-		rule.Source = source
+		rule := rule
+		if rule.Source = source; source == pipeline.SourceRewrite {
+			rule.Author = pipeline.Actor{ID: 3}
+		}
 		m := NewMemory(rule)
 		for n, r := range reasons {
 			s := dismissing("There is no zero guard before the division", r, n)
@@ -289,6 +292,8 @@ func TestPersonsWordIsNotTakenAway(t *testing.T) {
 		{"the reviewer erred", pipeline.SourceHuman, 8, many("False positive."), 0.9, false},
 		{"the reviewer erred, in other words", pipeline.SourceHuman, 1, []string{"The divisor is checked above.", "That's wrong", "It is never zero", "误报", "Fehlalarm"}, 0.9, false},
 		{"of what Forge taught itself", pipeline.SourceReflection, 1, many("False positive."), 0, false},
+		{"of a rewrite, the reviewer erred", pipeline.SourceRewrite, 1, many("False positive."), 0.9, false},
+		{"of a rewrite", pipeline.SourceRewrite, 1, many("we do not want guards"), 0.7, true},
 		{"both", pipeline.SourceHuman, 1, []string{"False positive, and we do not want guards anyway"}, 0.7, false},
 	} {
 		l := after(c.source, c.runs, c.reasons...)

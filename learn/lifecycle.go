@@ -304,7 +304,7 @@ func Questioned(learnings []pipeline.Learning, effects Effects) []Retirement {
 		}
 		if e, ok := effects[l.ID]; ok && e.High < 0 {
 			out = append(out, Retirement{*l, worse(e.Low, e.High)})
-		} else if l.Source == pipeline.SourceHuman && l.Against >= questionedFrom && l.Against > l.For && l.Confidence < l.Base {
+		} else if l.Against >= questionedFrom && l.Against > l.For && l.Confidence < l.Base {
 			out = append(out, Retirement{*l, fmt.Sprintf("what it asks for was dismissed %d times, and is at %.2f for that", l.Against, l.Confidence)})
 		}
 	}

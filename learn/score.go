@@ -296,7 +296,7 @@ func supports(s pipeline.Signal, about *topic, l *pipeline.Learning) (e pipeline
 	if own := s.Finding != "" && s.Finding == l.Finding; dismisses(s.Kind) && wants > 0 && Stands(l) == StandFact && !own && !obliges(l.Content) {
 		wants = 0 // how something is stays so, whatever is not wanted there
 	}
-	if dismisses(s.Kind) && wants > 0 && l.Source == pipeline.SourceHuman && reviewerErred(s.Text) {
+	if dismisses(s.Kind) && wants > 0 && said(l) && reviewerErred(s.Text) && !(s.Finding != "" && s.Finding == l.Finding) {
 		wants = 0 // the finding was wrong; that says nothing of what a person asks for
 	}
 	delta, why := effect(s, l, wants)

@@ -178,9 +178,9 @@ func (e Evidence) Quiet() Evidence {
 }
 
 // WhyDismissed is why the dismissal of a finding takes from a learning that asks for it.
-// What a person told Forge to remember is not unwanted because findings of its kind were
-// wrong in one pull request, whatever was said of each: those of one run take no more from
-// it than one does, and all together no more than two. Who said it is the one to end it.
+// What a person said or did is not unwanted because findings of its kind were wrong in one
+// pull request, whatever was said of each: those of one run take no more from it than one
+// does, and all together no more than two. Who said it is the one to end it.
 const (
 	WhyDismissed = "a related finding was dismissed"
 
@@ -192,13 +192,14 @@ const (
 // one piece for a key, what was taken back does not count, the order does not matter.
 func (l *Learning) Sway(evidence []Evidence) (micro float64) {
 	var quiet, unwanted float64
+	persons := l.Source == SourceHuman || l.Author.ID != 0
 	dismissed := map[int64]float64{} // by run
 	for _, e := range evidence {
 		switch delta := math.Round(e.Delta * 1e6); {
 		case e.Off:
 		case delta < 0 && strings.HasSuffix(e.Why, quietly):
 			quiet += delta
-		case delta < 0 && l.Source == SourceHuman && e.Why == WhyDismissed:
+		case delta < 0 && persons && e.Why == WhyDismissed:
 			dismissed[e.Run] += delta
 		default:
 			micro += delta

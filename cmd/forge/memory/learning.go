@@ -213,9 +213,9 @@ func (m *Learner) learn(ctx context.Context) error {
 	return m.refresh(ctx)
 }
 
-// questionSaid notes at once what others dismiss of that which people told Forge.
+// questionSaid notes at once what others dismiss of that which people said or did.
 func (m *Learner) questionSaid(ctx context.Context, scope string) error {
-	known, err := m.o.DB.Learnings(ctx, store.MemoryFilter{Scopes: []string{scope}, Source: pipeline.SourceHuman, Limit: Everything})
+	known, err := m.o.DB.Learnings(ctx, store.MemoryFilter{Scopes: []string{scope}, Limit: Everything})
 	if err != nil {
 		return err
 	}

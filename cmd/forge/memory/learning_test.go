@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"slices"
@@ -79,6 +80,8 @@ func TestRetrospectiveAtOnce(t *testing.T) {
 		"one is made up": {`{"learnings": [{"type": "semantic", "category": "style", "content": "All sums go through ` + "`addAll`" +
 			`.", "paths": ["sum.go"], "confidence": 0.6}, {"type": "semantic", "category": "style", "content": "` + "`addAll` asks `lookUp`" +
 			`.", "paths": ["sum.go"], "confidence": 0.6}]}`, 1, ""},
+		"the file is made up": {`{"learnings": [{"type": "semantic", "category": "style", "content": "All sums go through ` + "`addAll`" +
+			`.", "paths": ["other.go"], "confidence": 0.6}]}`, 0, "addAll is nowhere in other.go"},
 		"all is made up": {`{"learnings": [{"type": "semantic", "category": "style", "content": "` + "`addAll` adds at most 500" +
 			`.", "paths": ["sum.go"], "confidence": 0.6}]}`, 0, "500 is nowhere in sum.go"},
 	} {
@@ -89,6 +92,9 @@ func TestRetrospectiveAtOnce(t *testing.T) {
 			}
 			m, run := bare(t, tape)
 			m.o.File = func(_ context.Context, repo pipeline.Repo, sha, path string) ([]byte, error) {
+				if path == "other.go" {
+					return nil, fs.ErrNotExist
+				}
 				if sha != run.Head || path != "sum.go" || repo.Name != "greet" {
 					t.Errorf("asked for %s of %s at %s", path, repo.Name, sha)
 				}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -307,22 +308,24 @@ func (m *Learner) quoted(ctx context.Context, run *pipeline.Run, list []pipeline
 		return list, nil
 	}
 	type file struct {
-		text  string
-		there bool
+		text        string
+		there, gone bool
 	}
 	files := map[string]file{}
-	read := func(path string) (string, bool) {
+	look := func(path string) file {
 		f, ok := files[path]
 		if !ok {
 			data, err := m.o.File(ctx, run.Repo, run.Head, path)
-			f = file{string(data), err == nil && len(data) <= quotedBytes}
+			f = file{string(data), err == nil && len(data) <= quotedBytes, errors.Is(err, fs.ErrNotExist)}
 			files[path] = f
 		}
-		return f.text, f.there
+		return f
 	}
+	read := func(path string) (string, bool) { f := look(path); return f.text, f.there }
+	known := func(path string) (string, bool) { f := look(path); return f.text, f.there || f.gone } // in a file that is not there is nothing
 	for i := range list {
 		l := &list[i]
-		if absent := learn.Unfounded(l, read); len(absent) > 0 {
+		if absent := learn.Unfounded(l, known); len(absent) > 0 {
 			left = append(left, fmt.Sprintf("%s is nowhere in %s: %s", strings.Join(absent, ", "), strings.Join(l.Paths, ", "), OneLine(l.Content, 120)))
 			continue
 		}
