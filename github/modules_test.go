@@ -110,6 +110,23 @@ func TestPushGoesOnFromItsOwn(t *testing.T) {
 	}
 }
 
+// V9: of a module that is left out without a question, no question is shown.
+func TestUnaskedModuleAsksNobody(t *testing.T) {
+	for failure, comments := range map[string]int{"ask": 2, "passed": 0, "without": 0} {
+		f, s := newFake(t), rendertest.New(t)
+		s.Plan()
+		s.Implement(1, 0, 1, "Try")
+		s.Gate()
+		s.Run.Config.Modules.OnFailure, s.Run.Part, s.Run.Gate().Reminded = failure, &module.Of{Run: 1}, s.At
+		if _, _, err := f.app(t).Publish(t.Context(), s.Run, PublishOptions{Pusher: &testPusher{}}); err != nil {
+			t.Fatal(err)
+		}
+		if len(f.comments) != comments { // the question and its reminder
+			t.Errorf("on_failure: %s: %d comments, want %d", failure, len(f.comments), comments)
+		}
+	}
+}
+
 // V11: the documents are one comment, and one commit, however often the attempt to write
 // them is repeated.
 func TestDocumentsAreWrittenOnce(t *testing.T) {

@@ -197,7 +197,7 @@ func (p *publisher) place() int {
 func (p *publisher) gates(ctx context.Context) error {
 	for i := range p.run.Gates {
 		g := &p.run.Gates[i]
-		if g.Closed && p.artefact(g.ID).ID == 0 && !p.opts.Again {
+		if p.artefact(g.ID).ID == 0 && (p.unasked() || g.Closed && !p.opts.Again) {
 			continue
 		}
 		if g.Closed && p.artefact(g.ID).ID == 0 {
@@ -215,10 +215,14 @@ func (p *publisher) gates(ctx context.Context) error {
 	return nil
 }
 
+// unasked reports whether the questions of the run are nobody's to answer: it builds a
+// module that is left out with the first of them.
+func (p *publisher) unasked() bool { return p.run.Part != nil && p.run.Config.Modules.Unasked() }
+
 // reminders reminds of the open gate, once.
 func (p *publisher) reminders(ctx context.Context) error {
 	g := p.run.Gate()
-	if g == nil || g.Reminded.IsZero() {
+	if g == nil || g.Reminded.IsZero() || p.unasked() {
 		return nil
 	}
 	key := g.ID + "/reminder"

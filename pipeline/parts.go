@@ -203,7 +203,7 @@ func (r *Run) partFailed() *Action {
 	for i := range r.Parts {
 		p := &r.Parts[i]
 		switch s := partState(p); {
-		case p.Left == "" && p.Question != "" && s == StateWaiting && slices.Contains([]string{"passed", module.Without}, r.Config.Modules.OnFailure):
+		case p.Left == "" && p.Question != "" && s == StateWaiting && r.Config.Modules.Unasked():
 			return r.leave(p, "its run asks: "+p.Question)
 		case p.Left != "" || !s.Ended() || p.Passed():
 			continue

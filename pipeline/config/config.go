@@ -242,6 +242,9 @@ type Modules struct {
 // On reports whether a plan may be split.
 func (m Modules) On() bool { return m.Mode == ModulesAuto || m.Mode == ModulesAsk }
 
+// Unasked reports whether a module that does not get on is left out without a question.
+func (m Modules) Unasked() bool { return m.OnFailure == "passed" || m.OnFailure == "without" }
+
 // Production says what is done about incidents of production by itself. Each answer is
 // on by itself; what limits them all is not to be set.
 type Production struct {
