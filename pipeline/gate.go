@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -123,8 +124,7 @@ func (r *Run) choices(kind GateKind, g Guard) []Choice {
 	case GateFeedback:
 		return append(append(r.offers(), history), cancel)
 	case GateBudget:
-		by := strconv.FormatFloat(max(1, min(r.Config.Limits.CostUSD, maxRaise)), 'f', -1, 64)
-		out = []Choice{{Name: "raise", Arg: by, Label: "raise the budget by $" + by + ", or by as much as you write instead"}}
+		out = []Choice{r.raising(g)}
 	case GateHuman:
 		out = r.humanChoices(g)
 	case GateStuck:
@@ -159,6 +159,18 @@ func (r *Run) choices(kind GateKind, g Guard) []Choice {
 		out = append(out, Choice{Name: "accept", Label: label})
 	}
 	return append(append(out, r.leaving()...), history, cancel)
+}
+
+// raising is the choice of a larger budget: by the original one, in whole dollars. The cap on
+// tokens goes up in proportion.
+func (r *Run) raising(g Guard) Choice {
+	usd := math.Ceil(max(1, min(r.Config.Limits.CostUSD, maxRaise)))
+	by := strconv.FormatFloat(usd, 'f', -1, 64)
+	also := ""
+	if most := r.Config.Limits; g.Unit == "tokens" && most.CostUSD > 0 {
+		also = fmt.Sprintf(", and with it the cap on tokens by %.0f", float64(most.Tokens)*usd/most.CostUSD)
+	}
+	return Choice{Name: "raise", Arg: by, Label: "raise the budget by $" + by + also + ", or by as many dollars as you write instead"}
 }
 
 // acceptable reports whether the work can be taken as it is, at the question that a guard leads

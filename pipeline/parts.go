@@ -137,7 +137,7 @@ func (r *Run) splitAsked(s *module.Split) *Guard {
 	dollars := func(p module.Price) string { return text.USD(int64(p.USD * 1e6)) }
 	limit := ""
 	if most := r.CostLimit(); most > 0 {
-		limit = fmt.Sprintf(" The run may cost %s, and has cost %s so far.", text.USD(most), r.Total().Cost())
+		limit = fmt.Sprintf(" The run may cost %s, and %s.", text.USD(most), r.Total().soFar())
 	}
 	return &Guard{Name: GuardSplit, Phase: PhasePlan, Value: int64(e.Whole), Limit: int64(e.Serial), Unit: "units of work",
 		Detail: fmt.Sprintf("The plan splits the feature into %s (%s). Built at the same time, %d units of work lie after each other instead of %d, %.0f %% less. "+
@@ -207,6 +207,8 @@ func (r *Run) partFailed() *Action {
 			return r.leave(p, "its run asks: "+p.Question)
 		case p.Left != "" || !s.Ended() || p.Passed():
 			continue
+		case p.By != "" && (p.How == module.Later || p.How == module.Without):
+			return r.leave(p, "left out by "+p.By)
 		default:
 			return r.leave(p, p.Why)
 		}

@@ -26,6 +26,18 @@ func (u Usage) Cost() string {
 	}
 }
 
+// soFar is Cost as the end of a sentence.
+func (u Usage) soFar() string {
+	switch known := text.USD(u.MicroUSD); {
+	case u.Unpriced == 0:
+		return "has cost " + known + " so far"
+	case u.MicroUSD == 0:
+		return "what it has cost so far is unknown"
+	default:
+		return "has cost " + known + " so far, and what is unknown"
+	}
+}
+
 // ToolSkill is the tool by which agents read a skill; its subject is the skill's name.
 const ToolSkill = "skill"
 

@@ -153,14 +153,18 @@ func TestUsage(t *testing.T) {
 // left for later stays.
 func TestLeftForLater(t *testing.T) {
 	parts := []module.Part{{ID: "a", Run: 8, Merged: "1"},
-		{ID: "b", Run: 9, Branch: "forge/x--b", Base: "1", Head: "2", Left: "cancelled by mia", How: module.Later}, {ID: "c", Left: "it needs b"}}
+		{ID: "b", Run: 9, Branch: "forge/x--b", Base: "1", Head: "2", Left: "left out by mia", By: "mia", How: module.Later}, {ID: "c", Left: "it needs b"}}
 	got := strings.Join(keptLater(&pipeline.Run{Parts: parts}), "\n")
-	if !strings.HasPrefix(got, "The module b is left for later (cancelled by mia).") || !strings.Contains(got, "forge/x--b") || strings.Contains(got, "\n") {
+	if !strings.HasPrefix(got, "The module b is left for later by mia. No issue") || !strings.Contains(got, "forge/x--b") || strings.Contains(got, "\n") {
 		t.Errorf("on a local folder it says %q", got)
 	}
 	parts[1].Head = parts[1].Base
 	if got := strings.Join(keptLater(&pipeline.Run{Parts: parts}), "\n"); strings.Contains(got, "forge/x--b") || !strings.Contains(got, "no work of it yet") {
 		t.Errorf("of a module without a commit it says %q", got)
+	}
+	parts[1].By = "" // of an older run
+	if got := strings.Join(keptLater(&pipeline.Run{Parts: parts}), "\n"); !strings.HasPrefix(got, "The module b is left for later (left out by mia). No") {
+		t.Errorf("where nobody is named it says %q", got)
 	}
 	if got := keptLater(&pipeline.Run{Repo: pipeline.Repo{ID: 42}, Parts: parts}); got != nil {
 		t.Errorf("on GitHub it says %q", got)

@@ -223,7 +223,11 @@ func keptLater(run *pipeline.Run) (out []string) {
 		if p.Head != p.Base {
 			work = "its work is on the branch " + p.Branch
 		}
-		out = append(out, fmt.Sprintf("The module %s is left for later (%s). No issue is opened for it here: %s; `forge show %d` has its report.", p.ID, p.Left, work, p.Run))
+		why := "(" + p.Left + ")"
+		if p.By != "" {
+			why = "by " + p.By
+		}
+		out = append(out, fmt.Sprintf("The module %s is left for later %s. No issue is opened for it here: %s; `forge show %d` has its report.", p.ID, why, work, p.Run))
 	}
 	return out
 }

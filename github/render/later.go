@@ -23,6 +23,9 @@ func (v Renderer) Later(p *module.Part, child *pipeline.Run) (title, body string
 		from = fmt.Sprintf("#%d", r.Task.Issue)
 	}
 	said := fmt.Sprintf("The module %s of %s was left for later: %s.", code(p.ID), from, v.line(p.Left, 300))
+	if p.By != "" {
+		said = fmt.Sprintf("The module %s of %s was left for later by %s.", code(p.ID), from, v.line(p.By, 300))
+	}
 	var modules []string
 	if plan != nil {
 		ids := []string{p.ID}
