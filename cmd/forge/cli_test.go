@@ -171,6 +171,22 @@ func TestLeftForLater(t *testing.T) {
 	}
 }
 
+// A run with modules has its calls on several tapes: that is said before anything is done.
+func TestUnplayable(t *testing.T) {
+	for want, run := range map[string]*pipeline.Run{
+		"a run with modules cannot be replayed":             {ID: 7, Parts: []module.Part{{ID: "a"}, {ID: "b", Run: 9}}},
+		"`forge replay 9 --tape FILE` that of the module b": {ID: 7, Parts: []module.Part{{ID: "a"}, {ID: "b", Run: 9}}},
+		"it builds the module b of run 7":                   {ID: 9, Part: &module.Of{Run: 7, Module: module.Module{ID: "b"}}},
+	} {
+		if err := unplayable(run); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("of run %d: %v, want %q", run.ID, err, want)
+		}
+	}
+	if err := unplayable(&pipeline.Run{ID: 7, Parts: []module.Part{{ID: "a", Left: "left out by mia"}}}); err != nil {
+		t.Errorf("of a run whose modules never began: %v", err)
+	}
+}
+
 // What is wrong with a local folder is said in words of a local folder.
 func TestLocalFolders(t *testing.T) {
 	c := newCLI(t)

@@ -58,6 +58,8 @@ func TestLocalModuleAsks(t *testing.T) {
 	if got := c.run(shell.Done, []string{"merged"}, "show", "1"); strings.Contains(got, "asks") {
 		t.Errorf("it shows what was true before:\n%s", got)
 	}
+	c.run(shell.Failed, []string{"a run with modules cannot be replayed"}, "replay", "1")
+	c.run(shell.Done, nil, "replay", "1", "--tape", filepath.Join(c.dir, "written.txtar"))
 }
 
 // The same by the number of the module's run, and of orders: who stops or ends a module

@@ -26,7 +26,8 @@ func replayCommand() *cobra.Command {
 		Use: "replay RUN", Short: "Run a past run again, offline, from its tape", Args: shell.Args(1),
 		Long: "Replays a run: its model calls are played back from the tape, everything else is done again in a\n" +
 			"database of its own, from the mirror of the repository that this machine keeps. Nothing is shown on\n" +
-			"GitHub. With --tape FILE the tape is only written to FILE, to be read, edited or used as a model.",
+			"GitHub. With --tape FILE the tape is only written to FILE, to be read, edited or used as a model.\n" +
+			"A run with modules cannot be replayed: what their agents said is on the tapes of their own runs.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := runNumber(args[0])
 			if err != nil {
@@ -52,6 +53,9 @@ func replay(cmd *cobra.Command, id int64, file string) error {
 	if err != nil {
 		return err
 	}
+	if err := unplayable(past); err != nil && file == "" {
+		return err
+	}
 	if len(entries) == 0 {
 		return fmt.Errorf("replay run %d: it has no tape: no model was called, or it ended longer ago than tapes are kept (keep_tapes_days)", id)
 	}
@@ -64,6 +68,20 @@ func replay(cmd *cobra.Command, id int64, file string) error {
 		return os.WriteFile(file, tape, 0o600)
 	}
 	return replayOffline(cmd, past, tape)
+}
+
+// unplayable is why a run cannot be replayed whatever is on its tape, nil where it can.
+func unplayable(past *pipeline.Run) error {
+	if past.Part != nil {
+		return fmt.Errorf("replay run %d: it builds the module %s of run %d, and is not replayed without that", past.ID, past.Part.Module.ID, past.Part.Run)
+	}
+	for _, p := range past.Parts {
+		if p.Run != 0 {
+			return fmt.Errorf("replay run %d: a run with modules cannot be replayed, because what their agents said is on the tapes of their own runs; "+
+				"`forge replay %d --tape FILE` writes that of the run itself, `forge replay %d --tape FILE` that of the module %s", past.ID, past.ID, p.Run, p.ID)
+		}
+	}
+	return nil
 }
 
 // replayOffline carries the run out again in a database of its own.
