@@ -100,7 +100,11 @@ func (r *Run) guard() *Guard {
 		}
 		return g
 	case c.PublishFaults > 0 && r.Fault != nil && r.Fault.Final:
-		return &Guard{Name: GuardPublish, Value: int64(c.PublishFaults), Limit: 1, Detail: "GitHub refuses what Forge must publish: " + fault}
+		who := "GitHub"
+		if r.Repo.ID == 0 {
+			who = "The repository"
+		}
+		return &Guard{Name: GuardPublish, Value: int64(c.PublishFaults), Limit: 1, Detail: who + " refuses what Forge must publish: " + fault}
 	case r.Fault != nil && r.Fault.Class == FaultBudget && c.Faults > 0:
 		if limit := r.TokenLimit(); limit > 0 && float64(tokens)*float64(r.CostLimit()) > float64(cost)*float64(limit) { // that is the nearer one
 			return &Guard{Name: GuardBudget, Value: tokens, Limit: limit, Unit: "tokens", Detail: fault}

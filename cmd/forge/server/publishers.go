@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/command"
 	"forge/pipeline/sandbox"
 )
 
@@ -43,12 +45,22 @@ func (l localPublisher) Publish(ctx context.Context, run *pipeline.Run, again bo
 	case errors.As(err, &moved):
 		return pub, []pipeline.Event{{ID: fmt.Sprintf("run/%d/moved/%s", run.ID, moved.Head), Type: pipeline.EventBranchMoved, Source: "git", Data: run.Moved(moved.Head, "")}}, nil
 	case errors.As(err, &rejected):
-		return pub, nil, &pipeline.Fault{Class: pipeline.FaultGitHub, Message: rejected.Error(), Final: true}
+		return pub, nil, &pipeline.Fault{Class: pipeline.FaultGitHub, Message: refusedHere(run, rejected), Final: true}
 	case err != nil:
 		return pub, nil, err
 	}
 	pub.Head = run.Head
 	return pub, nil, nil
+}
+
+// refusedHere is why a local repository does not take a branch. Git writes to none that is
+// checked out, in the folder or in one of its linked work trees.
+func refusedHere(run *pipeline.Run, rejected *sandbox.RejectedError) string {
+	if !strings.Contains(rejected.Reason, "denyCurrentBranch") && !strings.Contains(rejected.Reason, "checked out") {
+		return rejected.Error()
+	}
+	return fmt.Sprintf("the branch %s is checked out, in this folder or in a linked work tree (`git worktree list` shows where). Check out another one there, then type `%s`",
+		run.Branch, command.Write(run.Slug, "continue"))
 }
 
 // noopPublisher publishes to nobody.
