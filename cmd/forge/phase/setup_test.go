@@ -151,7 +151,8 @@ func TestSetupCommands(t *testing.T) {
 	if got := b.sees(ws, look); got != want {
 		t.Fatalf("tests see %q, want %q; told: %s", got, want, b.toldOf(b.shas[0]))
 	}
-	if told := b.toldOf(b.shas[0]); told != "set up by 2 commands, which left pool, .venv, build\nsetup also changed a.o, new.txt: files outside of ignored directories are not kept" {
+	if told := b.toldOf(b.shas[0]); told != "set up by 2 commands, which left pool, .venv, build\nsetup also changed a.o, new.txt: files outside of ignored directories are not kept\n"+
+		"fetched from registries: go 1 request, 32 bytes" {
 		t.Errorf("told: %s", told)
 	}
 	if got := b.sees(ws, "(echo x > build/out) 2>&1; echo 2 > pool/x && cat pool/x; ls /run; "+ask(listed)+" 2>&1 | tail -n 1"); !strings.Contains(got, "Read-only") ||
