@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 )
 
@@ -36,25 +37,78 @@ type Merge struct {
 
 // saying is what a learning says, in the forms that are compared.
 type saying struct {
-	grams, words, marks []string // marks are names and numbers: with others it is something else
+	grams, words, marks []string   // marks are names and numbers, as they come: with others it is something else
+	clauses             [][]string // key words, and noes
 	stand               Stand
-	sign                int
+	noes                int
 	choice              [2]string
 }
 
 func sayingOf(l *pipeline.Learning) saying {
-	s := saying{grams: shingles(l.Content), words: text.KeyWords(l.Content), stand: Stands(l)}
-	for _, m := range quoted.FindAllStringSubmatch(l.Content, -1) {
-		s.marks = append(s.marks, m[1])
+	s := saying{grams: shingles(l.Content), words: text.KeyWords(l.Content), marks: mark.FindAllString(l.Content, -1), stand: Stands(l)}
+	spelt := spelt.Replace(strings.ToLower(l.Content))
+	for _, part := range clause.Split(spelt, -1) {
+		words := text.KeyWords(part)
+		for _, w := range text.Words(part) {
+			if negative[w] {
+				words = append(words, "\x00no")
+				s.noes++
+			}
+		}
+		if len(words) > 0 {
+			s.clauses = append(s.clauses, words)
+		}
 	}
-	s.marks = union(s.marks, number.FindAllString(l.Content, -1))
-	_, s.sign, s.choice = polarity(spelt.Replace(strings.ToLower(l.Content)))
+	for _, w := range sorted(text.Words(spelt)) {
+		if relating[w] {
+			s.marks = append(s.marks, w)
+		}
+	}
+	_, _, s.choice = polarity(spelt)
 	return s
+}
+
+// relating are words that are no key words, and turn what is said round.
+var relating = set(`before after unless until off out up down only under more less`)
+
+// mark finds what a text names: in backquotes, by a number or a path, or as code and short
+// forms are spelt. clause ends a part of it that says one thing of another.
+var (
+	mark   = lazyregexp.New("`[^`\n]+`|" + `\w*[./][\w./]*\w/?|\w+/|\b\w*(?:[a-z\d][A-Z]|_)\w*\b|\b[A-Z][A-Z\d]+\b|\b\d+\b`)
+	clause = lazyregexp.New(`[.,;:!?]\s|\b(?:and|or|but|before|after|when|while|if|until|unless|instead|rather)\b`)
+)
+
+// crossed reports whether the clauses of two texts join other words: what one says of one
+// thing, the other says of another.
+func (s *saying) crossed(o *saying) bool {
+	if len(s.clauses) < 2 || len(o.clauses) < 2 {
+		return false
+	}
+	in := func(list [][]string, w string) []int {
+		var out []int
+		for i, c := range list {
+			if slices.Contains(c, w) {
+				out = append(out, i)
+			}
+		}
+		return out
+	}
+	for _, c := range s.clauses {
+		for i, a := range c {
+			for _, b := range c[:i] {
+				x, y := in(o.clauses, a), in(o.clauses, b)
+				if len(x) > 0 && len(y) > 0 && !slices.ContainsFunc(x, func(k int) bool { return slices.Contains(y, k) }) {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // same reports whether two texts say the same thing, the same way round.
 func (s *saying) same(o *saying) bool {
-	if s.stand != o.stand || s.sign != o.sign || s.choice != o.choice || !slices.Equal(s.marks, o.marks) {
+	if s.stand != o.stand || s.noes != o.noes || s.choice != o.choice || !slices.Equal(s.marks, o.marks) || s.crossed(o) || o.crossed(s) {
 		return false
 	}
 	return text.Jaccard(s.grams, o.grams) >= nearDuplicate ||
@@ -69,9 +123,9 @@ func Same(a, b *pipeline.Learning) bool {
 
 // Consolidate finds active learnings that say the same: same scope, type and
 // category, shared by repositories or not, bound to no different code, standing for the same, the same way round, with the
-// same names and numbers, and at least 60 % of the three-word shingles of their normalised
-// texts in common, or of their key words. The one with the highest
-// confidence stays, then the oldest.
+// same names and numbers in the same order, and at least 60 % of the three-word shingles of their normalised
+// texts in common, or of their key words. What a person said is in these words alone what they
+// said: it goes with nothing else. The one with the highest confidence stays, then the oldest.
 func Consolidate(learnings []pipeline.Learning) []Merge {
 	var list []pipeline.Learning
 	for _, l := range learnings {
@@ -84,6 +138,9 @@ func Consolidate(learnings []pipeline.Learning) []Merge {
 	})
 	var out []Merge
 	for _, g := range groups(list, func(a, b *pipeline.Learning) bool {
+		if (a.Source == pipeline.SourceHuman || b.Source == pipeline.SourceHuman) && Worded(a.Content) != Worded(b.Content) {
+			return false
+		}
 		return a.Scope == b.Scope && a.Type == b.Type && a.Category == b.Category && a.Finding == b.Finding && a.Code == b.Code && Shared(a) == Shared(b)
 	}) {
 		m := Merge{Into: g[0], From: g[1:]}
@@ -188,10 +245,10 @@ type Conflict struct {
 	Why              string
 }
 
-// Contradictions finds pairs of active learnings of a scope that are about the
-// same thing — at least 60 % of their key words are common — and point to
-// opposite sides: "always" and "never", "do" and "do not", or a choice made the
-// other way round ("A over B", "B over A"). It is a heuristic: it flags, and
+// Contradictions finds pairs of active learnings of a scope that speak of the same thing
+// in the same words and files, and point to opposite sides: "always" and "never", "do" and "do not",
+// or a choice made the other way round ("A over B", "B over A"). What differs in more than
+// that may hold for another thing. It is a heuristic: it flags, and
 // leaves the decision to people. The weaker is the one with less effective
 // confidence, then the older one.
 func Contradictions(learnings []pipeline.Learning, now time.Time) []Conflict {
@@ -204,7 +261,7 @@ func Contradictions(learnings []pipeline.Learning, now time.Time) []Conflict {
 	var sides []side
 	for _, l := range learnings {
 		if l.State == pipeline.LearningActive && l.Source != pipeline.SourceDismissal {
-			a, sign, choice := polarity(l.Content)
+			a, sign, choice := polarity(spelt.Replace(strings.ToLower(l.Content)))
 			list, sides = append(list, l), append(sides, side{a, sign, choice})
 		}
 	}
@@ -212,14 +269,16 @@ func Contradictions(learnings []pipeline.Learning, now time.Time) []Conflict {
 	for i := range list {
 		for k := i + 1; k < len(list); k++ {
 			a, b := sides[i], sides[k]
-			if list[i].Scope != list[k].Scope || text.Common(a.about, b.about) < 2 || text.Jaccard(a.about, b.about) < 0.6 {
+			if list[i].Scope != list[k].Scope || !sameFiles(&list[i], &list[k]) {
 				continue
 			}
 			why := ""
 			switch {
+			case !slices.Equal(sorted(a.about), sorted(b.about)):
+				continue
 			case a.choice[0] != "" && a.choice[0] == b.choice[1] && a.choice[1] == b.choice[0]:
 				why = fmt.Sprintf("one prefers %s, the other %s", a.choice[0], b.choice[0])
-			case a.choice[0] == "" && b.choice[0] == "" && a.sign*b.sign < 0:
+			case a.choice[0] == "" && b.choice[0] == "" && a.sign*b.sign < 0 && slices.Equal(a.about, b.about):
 				why = "one says to do it, the other not to"
 			default:
 				continue
@@ -237,6 +296,15 @@ func Contradictions(learnings []pipeline.Learning, now time.Time) []Conflict {
 	return out
 }
 
+// sameFiles reports whether what two learnings say may be of one file.
+func sameFiles(a, b *pipeline.Learning) bool {
+	return len(a.Paths) == 0 || len(b.Paths) == 0 || slices.ContainsFunc(a.Paths, func(p string) bool {
+		return covers(b.Paths, p) || slices.ContainsFunc(b.Paths, func(o string) bool { return covers(a.Paths, o) })
+	})
+}
+
+func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }
+
 func weaker(a, b pipeline.Learning, now time.Time) bool {
 	return cmp.Or(cmp.Compare(Effective(a, now), Effective(b, now)), a.Touched.Compare(b.Touched), cmp.Compare(a.Key, b.Key)) < 0
 }
@@ -245,9 +313,10 @@ var (
 	negative = set(`not never no dont don't doesnt shouldnt mustnt cannot cant avoid without forbid forbidden stop refrain instead`)
 	positive = set(`always do must should use prefer require required ensure`)
 	choices  = map[string]bool{"over": true, "than": true}
+	bare     = set(`a an the does did be is are to please rather`) // they say nothing of what an advice is about
 )
 
-// polarity splits an advice into what it is about, whether it says to do it (1)
+// polarity splits an advice into what it is about, word by word, whether it says to do it (1)
 // or not (-1), and, when it is a choice, what is preferred over what.
 func polarity(advice string) (about []string, sign int, choice [2]string) {
 	sign = 1
@@ -264,13 +333,12 @@ func polarity(advice string) (about []string, sign int, choice [2]string) {
 			}
 			fallthrough
 		default:
-			if !positive[w] && w != "rather" {
-				about = append(about, text.KeyWords(w)...)
+			if !positive[w] && !bare[w] {
+				about = append(about, text.Stem(w))
 			}
 		}
 	}
-	slices.Sort(about)
-	return slices.Compact(about), sign, choice
+	return about, sign, choice
 }
 
 // Retirement is a learning that goes out of use, and why.

@@ -305,6 +305,47 @@ func TestConsolidatePatterns(t *testing.T) {
 	}
 }
 
+// What turns the words round, or is told of another place, is not the same.
+func TestConsolidateApart(t *testing.T) {
+	for _, c := range [][2]string{
+		{"Use UTC for storage and local time for display.", "Use local time for storage and UTC for display."},
+		{"Use let in lib/; const is for constants there.", "Do not use let in scripts/; use const, constants are not there."},
+		{"Use console.log in tools/ for what people read; the logger is not there.", "Use console.log in src/ for what people read; the logger is not there."},
+		{"Reviewers must look at locking in the queue; the cache is safe.", "Reviewers must look at locking in the cache; the queue is safe."},
+		{"Call the service before the cache is written.", "Call the cache before the service is written."},
+		{"The cache is written before the service is called by the client.", "The cache is written after the service is called by the client."},
+		{"Customers may see orders, admins may delete them.", "Admins may see orders, customers may delete them."},
+		{"The parser of lib/a.js reads the whole file at once", "The parser of lib/b.js reads the whole file at once"},
+		{"The parser calls splitLines and trimEnds for each file of a folder", "The parser calls trimEnds and splitLines for each file of a folder"},
+		{"The parser is not called twice and does not close its file", "The parser is called twice and closes its file"},
+	} {
+		a, b := learning("a", c[0]), learning("b", c[1])
+		if got := Consolidate([]pipeline.Learning{a, b}); len(got) != 0 {
+			t.Errorf("%q went into one with %q", c[0], c[1])
+		}
+	}
+}
+
+// What a person said goes with the very same words alone, whatever their case and punctuation.
+func TestConsolidatePeople(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"Ask for a test of each parser that reads a file.", "Ask for a test of each parser that reads files", false},
+		{"Ask for a test of each parser that reads a file.", "ask for a test of each parser, that reads a file!", true},
+		{"Ask for a test where i >= 0 in each parser of a file", "Ask for a test where i <= 0 in each parser of a file", false},
+	} {
+		for _, source := range []pipeline.LearningSource{pipeline.SourceHuman, pipeline.SourceReflection} {
+			a, b := learning("a", c.a, func(l *pipeline.Learning) { l.Source = pipeline.SourceHuman }), learning("b", c.b)
+			b.Source = source
+			if got := Consolidate([]pipeline.Learning{a, b}); len(got) == 1 != c.want {
+				t.Errorf("%q, and %q of %s: %d went into one, want %v", c.a, c.b, source, len(got), c.want)
+			}
+		}
+	}
+}
+
 // What is told in those repositories alone that share never takes in what all are told.
 func TestConsolidateShared(t *testing.T) {
 	human := learning("h", "Run make generate after changing a schema file")
@@ -328,12 +369,34 @@ func TestContradictions(t *testing.T) {
 		{"Always wrap errors with context", "Always wrap an error with context", false},
 		{"Never log secrets", "Always close files", false},
 		{"Never return without closing the file", "Always close the file when you return", false},
+		{"Amounts are stored in cents.", "Amounts aren't stored in cents.", true},
+		{"Do not log user names in production.", "Log user names in staging.", false},
+		{"Do not use console.log in lib/; use the logger.", "Use console.log in scripts/; the logger is not there.", false},
+		{"Avoid early returns in lib/a.js.", "Use early returns in lib/b.js.", false},
+		{"Do not write tests for generated code.", "Write tests for code.", false},
+		{"Do not forget to close files.", "Close files.", false},
+		{"Never call the cache before the service", "Call the service before the cache", false},
+		{"Never log before the call", "Log after the call", false},
+		{"Never retry a payment.", "Retry a read of a payment.", false},
 	} {
 		x, y := learning("x", c.a), learning("y", c.b, func(l *pipeline.Learning) { l.Confidence = 0.5 })
 		got := Contradictions([]pipeline.Learning{y, x}, day(1))
 		if len(got) == 1 != c.want || c.want && (got[0].Weaker.Key != "y" || got[0].Why == "") {
 			t.Errorf("%q and %q: %+v, want %v", c.a, c.b, got, c.want)
 		}
+	}
+}
+
+// What holds for some files says nothing of others.
+func TestContradictionsOfFiles(t *testing.T) {
+	x := learning("x", "Always wrap errors with context", func(l *pipeline.Learning) { l.Paths = []string{"lib/"} })
+	y := learning("y", "Never wrap errors with context", func(l *pipeline.Learning) { l.Paths = []string{"cmd/main.go"} })
+	if got := Contradictions([]pipeline.Learning{x, y}, day(1)); len(got) != 0 {
+		t.Errorf("different files: %+v", got)
+	}
+	y.Paths = []string{"lib/main.go"}
+	if got := Contradictions([]pipeline.Learning{x, y}, day(1)); len(got) != 1 {
+		t.Errorf("a folder and a file in it: %+v", got)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode"
 
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 )
 
@@ -87,3 +88,14 @@ func tidy(s string, limit int) string {
 // Tidy makes a text fit to be remembered: without what looks like a secret and
 // without what people do not see, at most limit bytes.
 func Tidy(s string, limit int) string { return tidy(s, limit) }
+
+var (
+	hyphen = lazyregexp.New(`(\pL)[-‐‑](\pL)`)
+	stops  = lazyregexp.New(`[.,;:!。、！]+(\s|$)`)
+)
+
+// Worded is a text as its words tell it, whatever their case and punctuation.
+func Worded(content string) string {
+	content = stops.ReplaceAllString(hyphen.ReplaceAllString(strings.ToLower(content), "$1 $2"), " ")
+	return strings.Join(strings.Fields(content), " ")
+}

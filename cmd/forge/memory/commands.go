@@ -15,7 +15,6 @@ import (
 	"forge/learn"
 	"forge/pipeline"
 	"forge/pipeline/command"
-	"forge/pipeline/lazyregexp"
 	"forge/pipeline/store"
 	"forge/pipeline/work"
 )
@@ -262,16 +261,10 @@ func (m *Commands) against(ctx context.Context, l pipeline.Learning) (string, er
 	return out, nil
 }
 
-var (
-	hyphen = lazyregexp.New(`(\pL)[-‐‑](\pL)`)
-	stops  = lazyregexp.New(`[.,;:!。、！]+(\s|$)`)
-)
-
 // saidKey makes the same words one learning, whoever says them and however they are
 // punctuated.
 func saidKey(content string) string {
-	content = stops.ReplaceAllString(hyphen.ReplaceAllString(strings.ToLower(content), "$1 $2"), " ")
-	sum := sha256.Sum256([]byte(strings.Join(strings.Fields(content), " ")))
+	sum := sha256.Sum256([]byte(learn.Worded(content)))
 	return fmt.Sprintf("%s:%x", pipeline.SourceHuman, sum[:12])
 }
 

@@ -112,6 +112,9 @@ func (m *Learner) merge(ctx context.Context, list []pipeline.Learning, now time.
 		if err != nil {
 			return nil, err
 		}
+		for _, l := range g.From {
+			m.o.Log.InfoContext(ctx, fmt.Sprintf("L%d of %s went into L%d, which says the same: %s", l.ID, l.Scope, g.Into.ID, OneLine(l.Content, 240)))
+		}
 	}
 	return gone, nil
 }

@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -53,10 +54,15 @@ func TestMaintain(t *testing.T) {
 			return m.o.DB.PutOutcome(ctx, tx, record.Outcome{Run: run.ID, FirstPass: i%2 == 0, At: m.o.Now()})
 		})
 	}
+	var logged strings.Builder
+	m.o.Log = slog.New(slog.NewTextHandler(&logged, nil))
 	for range 2 {
 		if err := m.Maintain(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if want := fmt.Sprintf("L%d of repo:acme/greet went into L%d", ids[1], ids[0]); strings.Count(logged.String(), want) != 1 {
+		t.Errorf("the log does not say once that %s:\n%s", want, &logged)
 	}
 	list, err := m.o.DB.Learnings(t.Context(), store.MemoryFilter{States: []pipeline.LearningState{"*"}})
 	if err != nil {
