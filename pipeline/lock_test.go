@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"strings"
 	"testing"
 
 	"forge/pipeline/lock"
@@ -23,5 +24,19 @@ func TestLocked(t *testing.T) {
 	run.Iterations = append(run.Iterations, Iteration{Number: 2})
 	if got := run.Locked(); got != one {
 		t.Errorf("Locked = %+v, want that of the phase that was active", got)
+	}
+}
+
+// What lock files say and no manifest asks for stands in the report; older logs have none.
+func TestReportOfLockedAlone(t *testing.T) {
+	run := &Run{}
+	run.Iterations = []Iteration{{Number: 1, Review: &Review{}}}
+	const said = "Locked, and no manifest asks for it: "
+	if got := run.Report(1); strings.Contains(got, said) {
+		t.Errorf("nothing was locked:\n%s", got)
+	}
+	run.Iterations[0].Review.LockedAlone = []string{"package-lock.json: ms 2.1.3 → 2.1.0"}
+	if got := run.Report(1); !strings.Contains(got, said+"package-lock.json: ms 2.1.3 → 2.1.0") {
+		t.Errorf("the report does not say so:\n%s", got)
 	}
 }

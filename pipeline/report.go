@@ -115,6 +115,11 @@ func (r *Run) reportOf(it *Iteration, tier string) string {
 	for _, line := range it.Lock.Lines() {
 		fmt.Fprintf(&b, "Locked: %s\n\n", text.Clip(text.OneLine(line), 1000))
 	}
+	if it.Review != nil {
+		for _, line := range it.Review.LockedAlone {
+			fmt.Fprintf(&b, "Locked, and no manifest asks for it: %s\n\n", text.Clip(text.OneLine(line), 2000))
+		}
+	}
 	if it.Number > 1 {
 		r.reportNotes(&b, it.Number)
 	}

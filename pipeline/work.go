@@ -190,6 +190,7 @@ type Review struct {
 	Points      []point.Point       `json:"points,omitempty"`       // at which the reviewer had to look, with what it said
 	Uncovered   []upstream.Ask      `json:"uncovered,omitempty"`    // what the task asks for and no criterion has, where the settings want to hear of it
 	Views       []lens.View         `json:"views,omitempty"`        // what came of the lenses that the settings name
+	LockedAlone []string            `json:"locked_alone,omitempty"` // what lock files say else than the base's, and no manifest asks for; none in older logs
 	Identity    int                 `json:"identity,omitempty"`     // the method by which the findings' fingerprints were resolved against the run's; 0, in older logs: by Apply
 }
 

@@ -28,6 +28,7 @@ type locking struct {
 
 	times  int               // that package managers were run
 	done   [sha256.Size]byte // the work tree that the rest is of
+	made   map[string]bool   // lock files that they wrote for it
 	update *lock.Update      // nil: nothing was lacking
 	wrong  []string          // for the implementer
 }
@@ -90,7 +91,7 @@ func (l *locking) bring(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.update, l.wrong = nil, nil
+	l.update, l.wrong, l.made = nil, nil, map[string]bool{}
 	list, err := deps.FindLocks(edit, deps.Host{Registry: map[string]string{}})
 	if err == nil && len(list) > 0 {
 		err = l.all(ctx, edit)
@@ -98,6 +99,11 @@ func (l *locking) bring(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	wrong, err := deps.HandWritten(edit, func(name string) bool { return l.made[name] })
+	if err != nil {
+		return nil, err
+	}
+	l.wrong = append(l.wrong, wrong...)
 	if changes, err = l.ws.Changes(ctx); err == nil {
 		l.done = stateOf(changes)
 	}
@@ -113,18 +119,38 @@ func stateOf(changes []worktree.Change) (sum [sha256.Size]byte) {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
+// filesAt are those of a commit.
+func (x *Executor) filesAt(ctx context.Context, run *pipeline.Run, sha string) (f deps.Files, err error) {
+	f.Paths, err = x.o.Gateway.Files(ctx, run.Repo, sha)
+	f.Read = func(name string) ([]byte, error) { return x.o.Gateway.File(ctx, run.Repo, sha, name) }
+	return f, err
+}
+
+// lockedAlone says what lock files of the change say else than those of its base, where no
+// manifest asks for that: whoever has written it.
+func (x *Executor) lockedAlone(ctx context.Context, run *pipeline.Run) ([]string, error) {
+	base, err := x.filesAt(ctx, run, run.Base)
+	if err != nil {
+		return nil, err
+	}
+	head, err := x.filesAt(ctx, run, run.Head)
+	if err != nil {
+		return nil, err
+	}
+	lines, err := deps.LockedAlone(base, head)
+	if err != nil {
+		return nil, fmt.Errorf("compare lock files: %w", err)
+	}
+	return lines, nil
+}
+
 // edit is what the work tree changes.
 func (l *locking) edit(ctx context.Context, changes []worktree.Change) (deps.Edit, error) {
-	at := func(sha string) (f deps.Files, err error) {
-		f.Paths, err = l.x.o.Gateway.Files(ctx, l.run.Repo, sha)
-		f.Read = func(name string) ([]byte, error) { return l.x.o.Gateway.File(ctx, l.run.Repo, sha, name) }
-		return f, err
-	}
-	before, err := at(l.run.Head)
+	before, err := l.x.filesAt(ctx, l.run, l.run.Head)
 	if err != nil {
 		return deps.Edit{}, err
 	}
-	base, err := at(l.run.Base)
+	base, err := l.x.filesAt(ctx, l.run, l.run.Base)
 	if err != nil {
 		return deps.Edit{}, err
 	}
@@ -237,6 +263,7 @@ func (l *locking) write(ctx context.Context, edit deps.Edit, one *deps.Lock, mad
 		if errors.As(err, &fault) || ctx.Err() != nil {
 			return err
 		}
+		l.made[name] = err == nil
 		if err != nil {
 			l.wrong = append(l.wrong, fmt.Sprintf("dependencies: %v, so that nothing can be added to what is locked there", err))
 		} else if !bytes.Equal(before, made.Files[name]) {

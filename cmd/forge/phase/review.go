@@ -32,6 +32,9 @@ func (x *Executor) review(ctx context.Context, run *pipeline.Run, job agent.Job)
 	if err := x.orient(ctx, run, &job); err != nil {
 		return pipeline.Data{}, err
 	}
+	if job.LockedAlone, err = x.lockedAlone(ctx, run); err != nil {
+		return pipeline.Data{}, err
+	}
 	if err := x.o.Memory.Recall(ctx, &job, config.RoleReviewer, job.Emit); err != nil {
 		return pipeline.Data{}, err
 	}
@@ -43,7 +46,7 @@ func (x *Executor) review(ctx context.Context, run *pipeline.Run, job agent.Job)
 	if err = x.recognise(ctx, run, &review); err != nil {
 		return pipeline.Data{}, err
 	}
-	review.Identity = identity.Version
+	review.Identity, review.LockedAlone = identity.Version, job.LockedAlone
 	x.o.Memory.Filter(ctx, run, &review)
 	return pipeline.Data{Review: &review, Instructions: job.InstructionsUsed()}, nil
 }

@@ -342,6 +342,34 @@ func TestLockFilesOfAChange(t *testing.T) {
 	}
 }
 
+// Covers D1: a lock file that an implementer has written by hand is not taken where an entry
+// is not of its package; what else it moves the reviewer is asked about, and the report says.
+func TestLockFileByHand(t *testing.T) {
+	t.Parallel()
+	needTools(t)
+	p := newPackages(t)
+	lock := p.nodePackage(t)
+	files := map[string]string{
+		"package.json": `{"name":"web","scripts":{"test":"node --test"},"dependencies":{"left":"1.0.0"}}`, "package-lock.json": lock, ".gitignore": "node_modules/\n",
+		"left.test.js": "const left = require('left')\nrequire('node:test')('left', () => require('node:assert').equal(left(), 'hello'))\n",
+	}
+	write := func(old, new string) string {
+		return fmt.Sprintf(">>> write\npath: package-lock.json\ncontent: %q\n", strings.ReplaceAll(lock, old, new))
+	}
+	const moved = "left 1.0.0 was from https://registry.elsewhere.example/left/-/left-1.0.0.tgz and is from https://registry.npmjs.org/left/-/left-1.0.0.tgz"
+	o := p.options(files)
+	o.tape = "\n-- planner 0/1 --\n>>> submit\nsummary: Lock left elsewhere\nsteps: [Edit package-lock.json]\ncriteria: [{id: AC1, text: The greeting stays}]\n-- implementer 1/1 --\n" +
+		write("left-1.0.0.tgz", "right-1.0.0.tgz") + "-- implementer 1/2 --\n>>> submit\nsummary: Lock left\n-- implementer 1/3 --\n@expect left 1.0.0 comes from https://registry.elsewhere.example/left/-/right-1.0.0.tgz, which is not the archive\n" +
+		write("registry.elsewhere.example", "registry.npmjs.org") + "-- implementer 1/4 --\n>>> submit\nsummary: Lock left\n" +
+		strings.ReplaceAll(servertest.Approved, "*/1 --\n", "*/1 --\n@expect package-lock.json: "+moved+"\n")
+	ts := newTestServer(t, o)
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateVerified)
+	if report := run.Report(1); !strings.Contains(report, "Locked, and no manifest asks for it: package-lock.json: "+moved) {
+		t.Errorf("the report does not say so:\n%s", report)
+	}
+}
+
 // Covers D1: a registry that is away keeps nobody from working, and is told.
 func TestRegistryIsAway(t *testing.T) {
 	t.Parallel()
