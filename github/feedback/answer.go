@@ -21,12 +21,12 @@ func answerOf(body, slug string) (s Stance, reason string) {
 	return Read(body), strings.TrimSpace(body)
 }
 
-// stance reads an answer in a conversation. What blocks is refused by a command, or in words
-// that leave no doubt; other words are read by the model, and by people. doubt says that such
-// words name a refusal.
+// stance reads an answer in a conversation. What blocks is refused by a command or a click:
+// words that name a refusal can always mean the opposite ("By design: broken"), and are read
+// by the model, and by people. doubt says that such words name one.
 func (g *collector) stance(c *Comment) (s Stance, reason string, doubt bool) {
 	s, reason = answerOf(c.Body, g.slug)
-	if _, command := delivery.ParseCommand(c.Body, g.slug); command || !c.strict || s == Agree || s == Later || Plain(c.Body) {
+	if _, command := delivery.ParseCommand(c.Body, g.slug); command || !c.strict || s == Agree || s == Later {
 		return s, reason, false
 	}
 	return None, reason, s == Dismiss || has(spell(own(c.Body)), "dismiss")

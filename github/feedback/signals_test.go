@@ -94,6 +94,7 @@ const botID = 4242
 func tester(st *Pull, n pipeline.Notice, known ...pipeline.Signal) *collector {
 	run := &pipeline.Run{ID: 1, Trace: "t", Repo: rendertest.Repo()}
 	for _, f := range rendertest.FirstFindings() {
+		f.Severity = pipeline.SeverityWarning // words do not refuse what blocks
 		run.Findings = append(run.Findings, pipeline.Issue{Finding: &f, State: "open"})
 	}
 	g := newCollector(nil, Input{Run: run, Notice: n, Known: known, Pull: st, Slug: "forge", Now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC),

@@ -73,7 +73,7 @@ type Comment struct {
 	Hidden           string // why it was minimised; "" when it was not
 	Commit           string // that it was written on
 	Start, Line      int    // in that commit, both included
-	strict           bool   // it is about what blocks: see [Plain]
+	strict           bool   // it is about what blocks
 	Review           int64
 	Hunk             string
 	Downs            []Reaction

@@ -163,7 +163,7 @@ func (e *Engine[W, T]) doubted(ctx context.Context, run *pipeline.Run, p *inboun
 			what = fmt.Sprintf("%q", text.Clip(text.FirstLine(s.About.Message), 120))
 		}
 		p.notice.Thread, p.notice.Comment = f.ReplyTo, f.Comments[0]
-		return fmt.Sprintf("%s keeps the pull request from being verified, and these words leave it doubtful whether it is refused: it still counts. `%s` here, with why, lets it pass in your name.",
+		return fmt.Sprintf("%s keeps the pull request from being verified, and words alone do not let that pass: it still counts. `%s` here, with why, does, in your name.",
 			what, command.Write(run.Slug, "dismiss")), nil
 	}
 	return "", nil
