@@ -188,7 +188,7 @@ func TestSignalPull(t *testing.T) {
 			}
 			c.must(c.as("carol").Review("octo/repo", c.pull,
 				githubtest.Review{Event: "COMMENT", Body: "More.", Path: c.path(), Line: 8, Comment: "This brace looks odd."}))
-			c.expect("next to a finding", c.news(), "gap aaaa by carol 0.8: This brace looks odd.")
+			c.expect("next to a finding", c.news(), "gap bbbb by carol 0.8: This brace looks odd.")
 			c.must(c.as("carol").Review("octo/repo", c.pull, githubtest.Review{Event: "COMMENT", Body: "More.", Path: c.dir + "/other.go", Line: 1, Comment: "Nice!"}))
 			c.expect("praise", c.news())
 			c.again()

@@ -221,7 +221,9 @@ findings: [{severity: error, category: correctness, message: The name is split a
 	eventually(t, func() bool {
 		events, err := ts.s.DB.Events(t.Context(), run.ID, 0)
 		ts.must(err)
-		return slices.ContainsFunc(events, func(e pipeline.Event) bool { return e.Type == pipeline.EventAnswered && e.Data.Signal.Text == "By design." })
+		return slices.ContainsFunc(events, func(e pipeline.Event) bool {
+			return e.Type == pipeline.EventAnswered && e.Data.Signal.Text == "By design."
+		})
 	}, func() string { return "the second answer is not read" })
 	if now, err := ts.s.DB.Load(t.Context(), run.ID); err != nil || now.State != pipeline.StateWaiting || now.Findings[0].State != pipeline.IssueOpen {
 		t.Fatalf("the run is %s, the error %s, %v", now.State, now.Findings[0].State, err)

@@ -43,7 +43,7 @@ func (s seeded) pem() string {
 // objects are all that the local GitHub's repository holds, reachable or not.
 func (ts *testServer) objects(dir string) string {
 	ts.t.Helper()
-	repos, err := filepath.Glob(filepath.Join(dir, "githubtest-*", "repos", greetRepo+".git"))
+	repos, err := filepath.Glob(filepath.Join(dir, "githubtest-*", "repos", greetRepo+"-*.git"))
 	if err != nil || len(repos) != 1 {
 		ts.t.Fatalf("the repositories %q, %v", repos, err)
 	}

@@ -98,7 +98,7 @@ func (s *signing) make(changes ...worktree.Change) string {
 // remote asks the local GitHub's own repository.
 func (s *signing) remote(args ...string) string {
 	s.t.Helper()
-	dirs, err := filepath.Glob(filepath.Join(s.dir, "githubtest-*", "repos", greetRepo+".git"))
+	dirs, err := filepath.Glob(filepath.Join(s.dir, "githubtest-*", "repos", greetRepo+"-*.git"))
 	if err != nil || len(dirs) != 1 {
 		s.t.Fatalf("the repositories %q, %v", dirs, err)
 	}
