@@ -126,7 +126,7 @@ func (g *collector) advance(ctx context.Context, v *outcome, path string, cur []
 	if err != nil {
 		return cur, at, err
 	}
-	if touched {
+	if touched || v.forced { // the head stands for commits that are not looked at
 		next, err := g.history.file(ctx, s.sha, path)
 		if err != nil {
 			return cur, at, err
@@ -231,7 +231,7 @@ func (g *collector) thread(ctx context.Context, t *Thread, fp string) error {
 	_, has := suggested(c.Body)
 	var v outcome
 	settled := t.Resolved || g.st.State == "MERGED"
-	need := g.human(t.Resolver) && t.Resolved || settled && (has && g.st.State == "MERGED" || g.readRefusal(t) != nil)
+	need := has && g.holds(keySuggestion(c.ID)) || g.human(t.Resolver) && t.Resolved || settled && (has && g.st.State == "MERGED" || g.readRefusal(t) != nil)
 	if !need && (has || settled) {
 		var err error
 		if need, err = g.history.people(ctx, c.Commit); err != nil {
@@ -254,8 +254,7 @@ func (g *collector) thread(ctx context.Context, t *Thread, fp string) error {
 		return err
 	}
 	if has {
-		g.suggestion(t, about, v, dismissed)
-		return nil
+		return g.suggestion(ctx, t, about, v, dismissed)
 	}
 	refused := slices.ContainsFunc(g.facts, func(f pipeline.Signal) bool { return f.Key == keyDismissed(c.ID) && f.Weight > 0 })
 	return g.fixedByHuman(ctx, t, about, v, settled && !refused)
@@ -291,29 +290,88 @@ func (g *collector) fixedByHuman(ctx context.Context, t *Thread, s pipeline.Sign
 	return nil
 }
 
-func (g *collector) suggestion(t *Thread, s pipeline.Signal, v outcome, dismissed bool) {
+func (g *collector) suggestion(ctx context.Context, t *Thread, s pipeline.Signal, v outcome, dismissed bool) error {
 	c := t.first()
 	s.Key = keySuggestion(c.ID)
+	had := g.known[s.Key]
+	if stays, err := g.stays(ctx, t, &had, &v); err != nil || stays {
+		had.Off = false
+		g.fact(had)
+		return err
+	}
 	switch {
 	case v.kind != "":
+		if v.forced { // the head alone does not tell whose doing it is
+			by, err := g.history.took(ctx, t.Path, v.old)
+			if err != nil {
+				return err
+			}
+			if by.sha != "" {
+				v.by = by
+			}
+		}
 		s.Kind, s.At, s.Actor, s.Where, s.Button = v.kind, v.by.at, v.by.by, v.where, v.by.button
 		s.After = asCode(v.after)
 		if v.where != "" {
 			s.After = asCode(v.suggest)
 		}
 	case g.st.State == "MERGED" && v.known && v.stands && !v.partly && !dismissed && g.human(g.st.Merger): // one that was taken in part was neither
+		if there, err := g.stands(ctx, t, v.suggest, v.forced); err != nil || there {
+			g.gone = append(g.gone, s.Key)
+			return err
+		}
 		s.Kind, s.At, s.Actor, s.Implied = pipeline.SignalIgnored, g.st.Ended, g.st.Merger, true
 		s.After = asCode(v.after)
 	default:
 		g.gone = append(g.gone, s.Key)
-		return
+		return nil
 	}
 	s.Before = asCode(v.suggest)
-	if had := g.known[s.Key]; !g.human(s.Actor) && g.human(had.Actor) && !had.Off && had.Kind == s.Kind && had.After == s.After && had.Where == s.Where {
+	if !g.human(s.Actor) && g.human(had.Actor) && !had.Off && had.Kind == s.Kind && had.After == s.After && had.Where == s.Where {
 		s.Actor, s.Weight, s.At = had.Actor, had.Weight, had.At // who pushed it vouched for an address that GitHub does not know: that is told once
 	}
 	s.Waited = waited(s.At, c.Created)
 	g.fact(s)
+	return nil
+}
+
+// stays reports whether what a person made of a suggestion stands, although it cannot be
+// followed: the commits that led there are gone after a forced push, or its file is another.
+func (g *collector) stays(ctx context.Context, t *Thread, had *pipeline.Signal, v *outcome) (bool, error) {
+	if had.Kind != pipeline.SignalApplied && had.Kind != pipeline.SignalRewritten || !g.human(had.Actor) || !v.forced && (v.kind != "" || v.stands) {
+		return false, nil
+	}
+	code := split(had.After)
+	if had.Kind == pipeline.SignalApplied {
+		code = v.suggest
+	}
+	return g.stands(ctx, t, code, true)
+}
+
+// stands reports whether code is in a conversation's file at the head, or in any file that
+// the pull request changes. Code that stands everywhere is nowhere.
+func (g *collector) stands(ctx context.Context, t *Thread, code []string, anywhere bool) (bool, error) {
+	steps, err := g.history.load(ctx)
+	if err != nil || len(steps) == 0 || !telling(code) {
+		return false, err
+	}
+	paths := []string{t.Path}
+	if anywhere {
+		list, err := g.src.Files(ctx)
+		if err != nil {
+			return false, err
+		}
+		for _, p := range list[:min(len(list), maxFiles)] {
+			paths = append(paths, p.Path)
+		}
+	}
+	for _, p := range paths {
+		lines, err := g.history.file(ctx, steps[len(steps)-1].sha, p)
+		if err != nil || index(lines, code) >= 0 {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // waited is the time between two moments in milliseconds, never negative.
