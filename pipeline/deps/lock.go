@@ -75,12 +75,16 @@ func FindLocks(e Edit, host Host) ([]*Lock, error) {
 	node := slices.ContainsFunc(e.Changed, func(n string) bool {
 		return slices.Contains([]string{"package.json", pnpmSettings, berrySettings}, path.Base(n))
 	})
-	var out []*Lock
-	var err error
+	out, err := unreadable(e)
+	if err != nil {
+		return nil, fmt.Errorf("read manifests: %w", err)
+	}
 	if goes {
-		if out, err = goLocks(e, host); err != nil {
+		list, err := goLocks(e, host)
+		if err != nil {
 			return nil, fmt.Errorf("find lock files: %w", err)
 		}
+		out = append(out, list...)
 	}
 	if node {
 		list, err := nodeLocks(e, host)

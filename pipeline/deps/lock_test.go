@@ -63,7 +63,7 @@ func TestFindLocks(t *testing.T) {
 		{"a package is imported as before", module, map[string]string{"a.go": "package a\n\nimport _ \"example.com/left\"\n\nvar B int\n"}, ""},
 		{"in the module beneath", map[string]string{"go.mod": goMod, "sub/go.mod": "module example.com/sub\n"}, map[string]string{"sub/b.go": "package a\n\nimport _ \"example.com/right\"\n"},
 			"go in sub: example.com/right"},
-		{"packages are in the repository", map[string]string{"go.mod": goMod, "vendor/modules.txt": ""}, map[string]string{"go.mod": goMod + "require example.com/right v1.0.0\n"}, ""},
+		{"packages are in the repository", map[string]string{"go.mod": goMod, "vendor/modules.txt": ""}, map[string]string{"go.mod": goMod + "\nretract v0.1.0\n"}, ""},
 		{"a package is asked for", npm, node(`"left":"1.0.0","right":"^1"`), "npm"},
 		{"without a lock file", map[string]string{"package.json": "{}"}, node(`"right":"1"`), ""},
 		{"scripts alone", npm, map[string]string{"package.json": `{"scripts":{"test":"node"},"dependencies":{"left":"1.0.0"}}`}, ""},
@@ -99,6 +99,53 @@ func TestFindLocks(t *testing.T) {
 		}
 		if s := strings.Join(got, "; "); s != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, s, tt.want)
+		}
+	}
+}
+
+// Covers D1: a manifest that cannot be read any more is told whoever wrote it, in the words
+// of who reads it; what could not be read before, and what is to be filled in, is left alone.
+func TestManifestThatCannotBeRead(t *testing.T) {
+	const latest = goMod + "require example.com/right latest\n"
+	for _, tt := range []struct {
+		name, file, before, now string
+		want                    string
+	}{
+		{"a query", "go.mod", goMod, latest, `go: go.mod:6: require example.com/right: version "latest" invalid: must be of the form v1.2.3`},
+		{"a word that Go does not know", "go.mod", goMod, strings.Replace(goMod, "require", "requires", 1), "go: go.mod:5: unknown directive: requires"},
+		{"no module", "go.mod", goMod, "go 1.22\n", "go: go.mod: no module declaration"},
+		{"a new one", "sub/go.mod", "", "modul x\n", "go in sub: sub/go.mod:1: unknown directive: modul"},
+		{"as before", "go.mod", latest, latest + "\n", ""},
+		{"a template", "scaffold/go.mod", "", "module {{.Name}}\n\ngo {{.Go}}\n", ""},
+		{"a comma", "web/package.json", "{}", "{\n\"a\": 1,\n}", "node in web: web/package.json:3: invalid character '}'"},
+		{"a new package.json", "package.json", "", "{", "node: package.json:1: unexpected end of JSON input"},
+		{"no JSON before", "package.json", "{", "{{", ""},
+		{"a byte order mark", "package.json", "{}", "\ufeff{\"a\":1}", ""},
+		{"a template of a package", "scaffold/package.json", "", "{\"name\": <%= name %>}", ""},
+		{"a test's", "testdata/package.json", "{}", "{", ""},
+		{"taken away", "package.json", "{}", "-", ""},
+	} {
+		before, now := map[string]string{}, map[string]string{tt.file: tt.now}
+		if tt.before != "" {
+			before[tt.file] = tt.before
+		}
+		e := edit(before, now)
+		if tt.now == "-" {
+			e = edit(before, nil)
+			e.Now.Paths, e.Changed = nil, []string{tt.file}
+		}
+		list, err := FindLocks(e, whole)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got string
+		for _, l := range list {
+			if l.Refused != "" {
+				got += l.String() + ": " + l.Refused
+			}
+		}
+		if !strings.HasPrefix(got, tt.want) || tt.want == "" && got != "" || len(list) > 1 {
+			t.Errorf("%s: %q (%d found), want %q", tt.name, got, len(list), tt.want)
 		}
 	}
 }
