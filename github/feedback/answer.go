@@ -26,7 +26,11 @@ func answerOf(body, slug string) (s Stance, reason string) {
 // by the model, and by people. doubt says that such words name one.
 func (g *collector) stance(c *Comment) (s Stance, reason string, doubt bool) {
 	s, reason = answerOf(c.Body, g.slug)
-	if _, command := delivery.ParseCommand(c.Body, g.slug); command || !c.strict || s == Agree || s == Later {
+	_, command := delivery.ParseCommand(c.Body, g.slug)
+	if !command && c.second && s == Dismiss && Read(without(spell(own(c.Body)), "against")) != Dismiss {
+		return None, reason, false // it may be meant for whoever spoke before: "Disagree."
+	}
+	if command || !c.strict || s == Agree || s == Later {
 		return s, reason, false
 	}
 	return None, reason, s == Dismiss || has(spell(own(c.Body)), "dismiss")

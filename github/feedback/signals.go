@@ -176,7 +176,9 @@ func (g *collector) all(ctx context.Context) error {
 		t := &g.st.Threads[i]
 		if fp := g.finding(t.first()); fp != "" {
 			for j := range t.Comments {
-				t.Comments[j].strict = g.blocks(fp)
+				c := &t.Comments[j]
+				c.strict = g.blocks(fp)
+				c.second = slices.ContainsFunc(t.Comments[:j], func(had Comment) bool { return g.human(had.Author) && had.Author.ID != c.Author.ID && had.Hidden == "" })
 			}
 			if err := g.thread(ctx, t, fp); err != nil {
 				return err

@@ -74,6 +74,7 @@ type Comment struct {
 	Commit           string // that it was written on
 	Start, Line      int    // in that commit, both included
 	strict           bool   // it is about what blocks
+	second           bool   // another person has spoken before in the conversation
 	Review           int64
 	Hunk             string
 	Downs            []Reaction

@@ -2,6 +2,7 @@ package feedback
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"forge/pipeline"
@@ -40,6 +41,32 @@ func TestDoubtfulWords(t *testing.T) {
 		for _, s := range look(had) {
 			if s.Off {
 				t.Errorf("%s: a dismissal of before is taken back: %+v", c.name, s)
+			}
+		}
+	}
+}
+
+// Words that turn against what was said before are about the finding only as long as Forge
+// alone has spoken.
+func TestWordsAgainstPeople(t *testing.T) {
+	for _, c := range []struct {
+		words               string
+		toForge, toSomebody bool
+	}{
+		{"Disagree.", true, false}, {"I don't agree.", true, false}, {"I disagree, it crashes for me.", true, false}, {"Nope.", true, false}, {"Not true, see the log.", true, false},
+		{"不同意。", true, false}, {"Не согласен.", true, false}, {"Je ne suis pas d'accord.", true, false},
+		{"Not true: this is by design.", true, true}, {"False positive.", true, true}, {"Disagree. Won't fix.", true, true}, {"/forge dismiss", true, true},
+	} {
+		for _, before := range [][]Comment{nil, {{ID: 600, Author: boss, Body: "Hm, can we merge without this one."}}} {
+			th := forgeTalk("aaaa", append(before, Comment{ID: 601, Author: alice, Body: c.words})...)
+			g := tester(&Pull{State: "OPEN", Number: 8, Threads: []Thread{th}}, pipeline.Notice{})
+			list, err := g.finish(context.Background(), g.all)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := c.toForge && before == nil || c.toSomebody && before != nil
+			if got := slices.ContainsFunc(list, func(s pipeline.Signal) bool { return s.Kind == pipeline.SignalDismissed }); got != want {
+				t.Errorf("%q, after somebody else's words: %t: dismissed %t, want %t", c.words, before != nil, got, want)
 			}
 		}
 	}
