@@ -68,13 +68,52 @@ func tells(l *pipeline.Learning, all bool) (names, numbers []string) {
 	return names, numbers
 }
 
+// What is no name in backquotes, but spelt as code is: a call, a_name, aName, AName or a.name;
+// products that are spelt so, too; and numbers of what is not code.
+var (
+	codeName = lazyregexp.New(`[A-Za-z_][\w.]*\([^()\n]*\)|\b[A-Za-z]\w*_\w+|\b[a-z][a-z\d]*[A-Z]\w*` +
+		`|\b[A-Z][a-z\d]+(?:[A-Z][a-z\d]+)+\b|\b[A-Za-z_]\w+(?:\.[A-Za-z_]\w+)+`)
+	plural   = lazyregexp.New(`\(e?s\)`)
+	products = set(`github gitlab bitbucket javascript typescript postgresql mysql sqlite graphql openapi websocket oauth ios macos ipados grpc jquery
+		iphone ebay youtube linkedin wordpress`)
+	outside = lazyregexp.New(`https?://\S+|#\d+|\b[A-Z]{2,}-\d+\b|\b(?:RFC|ISO|HTTP) \d+\b|\b(?:in|since|from|until|before|after|of) (?:19|20)\d\d\b`)
+)
+
+// spelled returns the names of code and the numbers in what a fact tells without backquotes,
+// of a sentence that does not say that something is not there.
+func spelled(l *pipeline.Learning) (names, numbers []string) {
+	if Stands(l) != StandFact {
+		return nil, nil
+	}
+	bare := plural.ReplaceAllString(outside.ReplaceAllString(quoted.ReplaceAllString(l.Content, " "), " "), "")
+	for s := range advices(strings.ReplaceAll(bare, ".", "\x00")) { // names hold points
+		s = strings.ReplaceAll(s, "\x00", ".")
+		if slices.ContainsFunc(plainWords(s), func(w string) bool { return negative[w] }) {
+			continue
+		}
+		numbers = append(numbers, number.FindAllString(s, -1)...)
+		for _, m := range codeName.FindAllString(s, -1) {
+			m, _, _ = strings.Cut(m, "(")
+			if !fileName.MatchString(m) && !everywhere[strings.ToLower(m)] && !products[strings.ToLower(m)] {
+				names = append(names, lastName.FindString(m))
+			}
+		}
+	}
+	return names, numbers
+}
+
 // Unfounded returns what a fact tells of that is in none of its files, in code or in words,
-// when it is learnt: names in backquotes, and numbers of what it names. Nothing for what
+// when it is learnt: names in backquotes or spelt as code is, and numbers. Nothing for what
 // tells of no code, and where none of the files can be read.
 func Unfounded(l *pipeline.Learning, read func(path string) (text string, there bool)) (out []string) {
 	files, cites := Cites(l)
 	names, numbers := tells(l, false)
 	if len(cites) == 0 {
+		names, numbers = nil, nil
+	}
+	more, amounts := spelled(l)
+	names = slices.Concat(names, more)
+	if numbers = append(numbers, amounts...); len(names)+len(numbers) == 0 {
 		return nil
 	}
 	have, any := map[string]bool{}, false
@@ -82,6 +121,9 @@ func Unfounded(l *pipeline.Learning, read func(path string) (text string, there 
 		text, ok := read(f)
 		any = any || ok
 		have[f], have[path.Base(f)] = true, true
+		for d := range strings.SplitSeq(f, "/") {
+			have[d] = true
+		}
 		for _, w := range wordOrNumber.FindAllString(text, -1) {
 			have[w], have[strings.NewReplacer("_", "", ",", "").Replace(w)] = true, true
 		}

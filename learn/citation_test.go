@@ -33,6 +33,18 @@ func TestUnfoundedFacts(t *testing.T) {
 		{"`shipCost` does not call `lookupZone`.", "", true}, // it cites nothing
 		{"`shipCost` is the only function that knows the base price.", "", true},
 		{"The prices were agreed on in 2019.", "", true}, // it tells of no code
+		{"shipCost throws for a weight over 500.", "500", true},
+		{"shipCost triples the base of 7 for a weight over 30.", "", true},
+		{"The limit of weights is 500 kilograms.", "500", true},
+		{"shipCost calls lookupZone to find the zone.", "lookupZone", true},
+		{"shipCost reads the zone_table first.", "zone_table", true},
+		{"shipCost asks zones.lookup for it.", "lookup", true},
+		{"shipCost asks ZoneTable for it.", "ZoneTable", true},
+		{"The price is found by lookup(zone).", "lookup", true},
+		{"lib/cost.js and package.json are read by Node.js, as GitHub and iOS do.", "", true},
+		{"Prices answer with HTTP 500 as RFC 7231 says, see #812 and https://example.com/a_b?x=99.", "", true},
+		{"The error(s) of module.exports.shipCost reach the caller.", "", true},
+		{"shipCost does not call lookupZone.", "", true},
 	} {
 		l := learning("l", c.content, func(l *pipeline.Learning) { l.Tags, l.Paths = []string{StandFact.Tag()}, []string{"lib/cost.js"} })
 		read := func(path string) (string, bool) { return shipping, path == "lib/cost.js" }
