@@ -171,6 +171,7 @@ var protections = []protection{
 	{"pipeline/deps/lockdiff.go", `if len(sums) > 0 && !sums[e.sum] {`, `if false {`, "TestHandWrittenLock"},
 	{"pipeline/deps/lockdiff.go", `"has the checksum of "+now[i].String()`, `""`, "TestHandWrittenLock"},
 	{"pipeline/deps/lockdiff.go", `if e.as != e.name && `, `if false && `, "TestHandWrittenLock"},
+	{"pipeline/deps/golock.go", `if slices.Contains(e.Now.Paths, path.Join(dir, vendorList)) {`, `if false {`, "TestVendoredModule"},
 	{"pipeline/deps/lock.go", `out, err := unreadable(e)`, `out, err := unreadable(Edit{})`, "TestManifestThatCannotBeRead"},
 	{"pipeline/deps/nodelock.go", `if isLock(name) && slices.Contains(e.Before.Paths, name) {`, `if false {`, "TestNodeLockIsTaken"},
 	{"pipeline/deps/nodelock.go", `"install", "--package-lock-only", "--ignore-scripts"`, `"install", "--package-lock-only"`, "TestNodeLockIsTaken"},

@@ -18,16 +18,17 @@ import (
 )
 
 // goLocks finds the modules whose go.mod or go.sum lacks what a change imports or requires.
-// One that has its packages in the repository is left alone: these are files of their own.
+// One that has its packages in the repository is not written: what these lack is said.
 func goLocks(e Edit, host Host) ([]*Lock, error) {
 	f := &finder{files: slices.DeleteFunc(slices.Clone(e.Now.Paths), foreign), host: host}
 	var out []*Lock
 	dirs := f.dirs("go.mod")
 	for _, dir := range dirs {
-		if slices.Contains(e.Now.Paths, path.Join(dir, "vendor/modules.txt")) {
-			continue
+		find := goLock
+		if slices.Contains(e.Now.Paths, path.Join(dir, vendorList)) {
+			find = vendored
 		}
-		l, err := goLock(e, f, dir, dirs)
+		l, err := find(e, f, dir, dirs)
 		if err != nil {
 			return nil, err
 		}
