@@ -327,6 +327,7 @@ func (m *Learner) Filter(ctx context.Context, run *pipeline.Run, review *pipelin
 		m.o.Log.WarnContext(ctx, "look up what was dismissed; every finding is posted", "run", run.ID, "error", err)
 		return
 	}
+	known = m.followed(ctx, run, known, review.Findings)
 	signals, err := m.o.DB.Signals(ctx, scopes(run.Repo)[0])
 	if err != nil {
 		m.o.Log.WarnContext(ctx, "look up what people did with findings; every finding is posted", "run", run.ID, "error", err)
