@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -75,7 +76,10 @@ func (p *phase) implement(ctx context.Context) (pipeline.Implementation, error) 
 	if p.job.Lock != nil {
 		w.say("%s", promptText("locks"))
 	}
-	s := w.say("%s", promptText("implementer_"+string(mode))).spec(name, roleImplementer, system("implementer"))
+	if w.say("%s", promptText("implementer_"+string(mode))); slices.Contains(slices.Collect(maps.Values(fb.back())), true) {
+		w.say("%s", promptText("implementer_back"))
+	}
+	s := w.spec(name, roleImplementer, system("implementer"))
 	form := slices.Clip(implementParts)
 	if of := p.job.Run.Part; of != nil && len(of.Contract) > 0 {
 		form = append(form, contractParts...)
