@@ -119,7 +119,8 @@ func (r *Run) moved(e Event) {
 	if r.Active != nil && !r.Active.Phase.plans() {
 		r.Active, r.Await = nil, nil
 	}
-	if r.BranchDeleted = false; e.Data.Lost == "" {
+	r.BranchDeleted = false
+	if e.Data.Lost == "" {
 		r.Counters.Moved++
 		r.Foreign = r.Part != nil
 	}

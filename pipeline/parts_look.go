@@ -68,7 +68,8 @@ func (r *Run) lookedAtParts(u *Update, tests *TestReport) {
 	for i := range r.Parts {
 		p := &r.Parts[i]
 		why, by := p.Doubt, p.DoubtBy
-		if p.Doubt, p.DoubtBy = "", ""; slices.Contains(u.Gone, p.ID) || slices.Contains(u.Reverted, p.ID) {
+		p.Doubt, p.DoubtBy = "", ""
+		if slices.Contains(u.Gone, p.ID) || slices.Contains(u.Reverted, p.ID) {
 			p.Off, p.Merged, p.As, p.Clashes = why, "", "", 0
 		}
 		if slices.Contains(u.Reverted, p.ID) {

@@ -43,6 +43,11 @@ func TestProtections(t *testing.T) {
 	if len(list) == 0 {
 		t.Fatalf("no protection matches %q", *only)
 	}
+	for _, p := range protections { // of the others, too, it is known where they stand
+		if source, err := os.ReadFile(filepath.Join(top, p.file)); err != nil || strings.Count(string(source), p.text) != 1 {
+			t.Errorf("%s: %q stands there %d times, want once; %v", p.file, p.text, strings.Count(string(source), p.text), err)
+		}
+	}
 	dir, turn := t.TempDir(), make(chan bool, *atOnce)
 	var tried sync.WaitGroup
 	for i, p := range list {
@@ -173,7 +178,7 @@ var protections = []protection{
 	{"pipeline/deps/lockdiff.go", `if e.as != e.name && `, `if false && `, "TestHandWrittenLock"},
 	{"pipeline/deps/golock.go", `if slices.Contains(e.Now.Paths, path.Join(dir, vendorList)) {`, `if false {`, "TestVendoredModule"},
 	{"pipeline/deps/lock.go", `out, err := unreadable(e)`, `out, err := unreadable(Edit{})`, "TestManifestThatCannotBeRead"},
-	{"pipeline/deps/nodelock.go", `if isLock(name) && slices.Contains(e.Before.Paths, name) {`, `if false {`, "TestNodeLockIsTaken"},
+	{"pipeline/deps/nodelock.go", `if isNodeLock(name) && slices.Contains(e.Before.Paths, name) {`, `if false {`, "TestNodeLockIsTaken"},
 	{"pipeline/deps/nodelock.go", `"install", "--package-lock-only", "--ignore-scripts"`, `"install", "--package-lock-only"`, "TestNodeLockIsTaken"},
 	{"pipeline/deps/nodelock.go", `append(step.Env, "YARN_ENABLE_SCRIPTS=false", `, `append(step.Env, `, "TestNodeLockIsTaken"},
 	{"pipeline/deps/nodelock.go", `spec != was.specs[at] && !ofRegistry(spec, path.Dir(name))`, `spec != was.specs[at] && false`, "TestFindLocks"},
@@ -197,7 +202,7 @@ var protections = []protection{
 	{"cmd/forge/setup/files.go", "if !s.o.Replace {\n\t\t\treturn", "if false {\n\t\t\treturn", "TestNothingIsOverwritten"},
 
 	// S7, S28: where calls of GitHub lead.
-	{"github/transport.go", `if req.URL.Host != t.app.rest.Host {`, `if false {`, ""},
+	{"github/transport.go", `if req.URL.Host != t.app.rest.Host || req.URL.Scheme != t.app.rest.Scheme {`, `if false {`, ""},
 	{"github/client.go", `if u.Scheme != "https" && !(u.Scheme == "http" && loopback(u.Hostname())) {`, `if false {`, ""},
 
 	// S18 and reliability 16: who has lost the right to it writes nothing.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -76,7 +75,8 @@ func (p *phase) implement(ctx context.Context) (pipeline.Implementation, error) 
 	if p.job.Lock != nil {
 		w.say("%s", promptText("locks"))
 	}
-	if w.say("%s", promptText("implementer_"+string(mode))); slices.Contains(slices.Collect(maps.Values(fb.back())), true) {
+	w.say("%s", promptText("implementer_"+string(mode)))
+	if len(fb.times) > 0 {
 		w.say("%s", promptText("implementer_back"))
 	}
 	s := w.spec(name, roleImplementer, system("implementer"))

@@ -101,11 +101,7 @@ func imported(e Edit, dir string, modules []string, module string) ([]string, er
 			slices.ContainsFunc(modules, func(m string) bool { return m != dir && below(m, dir) && below(path.Dir(name), m) }) {
 			continue
 		}
-		now, err := e.Now.Text(name)
-		if err != nil {
-			return nil, err
-		}
-		before, err := e.Before.Text(name)
+		now, before, err := e.Both(name)
 		if err != nil {
 			return nil, err
 		}

@@ -39,6 +39,14 @@ type Edit struct {
 	Changed           []string // paths that Now and Before differ in
 }
 
+// Both is a file as it is and as it was before the change, nil where there is none.
+func (e *Edit) Both(name string) (now, before []byte, err error) {
+	if now, err = e.Now.Text(name); err == nil {
+		before, err = e.Before.Text(name)
+	}
+	return now, before, err
+}
+
 // touches reports whether one of some files was changed.
 func (e *Edit) touches(names ...string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(e.Changed, n) })
@@ -73,7 +81,7 @@ type Taker interface {
 func FindLocks(e Edit, host Host) ([]*Lock, error) {
 	goes := slices.ContainsFunc(e.Changed, func(n string) bool { return strings.HasSuffix(n, ".go") || path.Base(n) == "go.mod" })
 	node := slices.ContainsFunc(e.Changed, func(n string) bool {
-		return slices.Contains([]string{"package.json", pnpmSettings, berrySettings}, path.Base(n))
+		return isNodeManifest(n)
 	})
 	out, err := unreadable(e)
 	if err != nil {

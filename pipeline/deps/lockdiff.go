@@ -79,6 +79,12 @@ func LockedAlone(base, now Files) (lines []string, err error) {
 	return lines, nil
 }
 
+// isNodeManifest reports whether a file says what a project asks for.
+func isNodeManifest(name string) bool {
+	return slices.Contains([]string{"package.json", pnpmSettings, berrySettings}, path.Base(name))
+}
+
+// isNodeLock reports whether a file is one that a package manager of Node locks versions in.
 func isNodeLock(name string) bool {
 	return slices.ContainsFunc(locks, func(l struct{ file, manager string }) bool { return l.file == path.Base(name) })
 }
@@ -95,7 +101,7 @@ func most(list []string) []string {
 // manifestDiffers reports whether a manifest at or beneath a directory asks for something else.
 func manifestDiffers(base, now Files, dir string) (bool, error) {
 	for _, name := range now.Paths {
-		if b := path.Base(name); foreign(name) || !below(path.Dir(name), dir) || b != "package.json" && b != pnpmSettings && b != berrySettings {
+		if foreign(name) || !below(path.Dir(name), dir) || !isNodeManifest(name) {
 			continue
 		}
 		is, err := now.Text(name)

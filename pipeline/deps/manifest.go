@@ -22,11 +22,7 @@ func unreadable(e Edit) ([]*Lock, error) {
 		if managed == "" || foreign(name) {
 			continue
 		}
-		now, err := e.Now.Text(name)
-		if err != nil {
-			return nil, err
-		}
-		before, err := e.Before.Text(name)
+		now, before, err := e.Both(name)
 		if err != nil {
 			return nil, err
 		}

@@ -28,11 +28,8 @@ func nodeLocks(e Edit, host Host) ([]*Lock, error) {
 			f.has[name] = true
 		}
 	}
-	isLock := func(name string) bool {
-		return slices.ContainsFunc(locks, func(l struct{ file, manager string }) bool { return l.file == path.Base(name) })
-	}
 	f.read = func(name string) ([]byte, error) { // what a change has made of a lock file is not gone on from
-		if isLock(name) && slices.Contains(e.Before.Paths, name) {
+		if isNodeLock(name) && slices.Contains(e.Before.Paths, name) {
 			return e.Before.Read(name)
 		}
 		return e.Now.Read(name)
@@ -43,7 +40,7 @@ func nodeLocks(e Edit, host Host) ([]*Lock, error) {
 	}
 	var out []*Lock
 	for _, p := range projects {
-		i := slices.IndexFunc(p.Inputs, isLock)
+		i := slices.IndexFunc(p.Inputs, isNodeLock)
 		if i < 0 {
 			continue
 		}
@@ -70,19 +67,14 @@ func nodeLocks(e Edit, host Host) ([]*Lock, error) {
 // for what of that no registry can be asked.
 func asksAnew(e Edit, p *Project) (asks bool, wrong []string, err error) {
 	for _, name := range p.Inputs {
-		base := path.Base(name)
-		if !e.touches(name) || base != "package.json" && base != pnpmSettings && base != berrySettings {
+		if !e.touches(name) || !isNodeManifest(name) {
 			continue
 		}
-		now, err := e.Now.Text(name)
+		now, before, err := e.Both(name)
 		if err != nil {
 			return false, nil, err
 		}
-		before, err := e.Before.Text(name)
-		if err != nil {
-			return false, nil, err
-		}
-		if base != "package.json" {
+		if path.Base(name) != "package.json" {
 			asks = true
 			continue
 		}
@@ -185,7 +177,7 @@ func (f *finder) lockOf(e Edit, p *Project, file string) (*Lock, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		return map[string][]byte{file: text}, cameIn(p, lockedIn(p.Manager, base), lockedIn(p.Manager, text), direct), nil
+		return map[string][]byte{file: text}, cameIn(p, lockedIn(file, base), lockedIn(file, text), direct), nil
 	}
 	return l, nil
 }
@@ -285,70 +277,20 @@ func cameIn(p *Project, was, is map[string][]string, direct map[string]bool) (ou
 	return out
 }
 
-var (
-	pnpmLocked  = lazyregexp.New(`(?m)^  ['"]?/?((?:@[\w.~-]+/)?[\w.~-]+)[@/](\d[\w.+-]*)`)
-	yarnLocked  = lazyregexp.New(`(?m)^"?((?:@[\w.~-]+/)?[\w.~-]+)@[^\n]*:\n  version "([^"\n]+)"`)
-	berryLocked = lazyregexp.New(`(?m)^  resolution: "((?:@[\w.~-]+/)?[\w.~-]+)@npm:([\w.+-]+)"`)
-)
-
-// lockedIn are the versions of packages in a lock file, by name, sorted.
-func lockedIn(manager string, text []byte) map[string][]string {
+// lockedIn are the versions of packages in a lock file, by the names that they are found by,
+// sorted; none where it cannot be read.
+func lockedIn(file string, content []byte) map[string][]string {
 	out := map[string][]string{}
-	add := func(name, version string) {
-		if !slices.Contains(out[name], version) {
-			out[name] = append(out[name], version)
-		}
-	}
-	pattern := map[bool]*lazyregexp.Regexp{true: berryLocked, false: yarnLocked}[isBerry(text)]
-	switch manager {
-	case "npm":
-		npmLocked(text, add)
-	case "pnpm":
-		pattern = pnpmLocked
-		fallthrough
-	default:
-		for _, m := range pattern.FindAllSubmatch(text, -1) {
-			add(string(m[1]), string(m[2]))
+	entries, _ := entriesOf(file, content)
+	for _, e := range entries {
+		if e.version != "" && !slices.Contains(out[e.as], e.version) {
+			out[e.as] = append(out[e.as], e.version)
 		}
 	}
 	for _, versions := range out {
 		slices.Sort(versions)
 	}
 	return out
-}
-
-type npmTable map[string]struct {
-	Version      string
-	Link         bool
-	Dependencies json.RawMessage
-}
-
-func npmLocked(text []byte, add func(name, version string)) {
-	file, err := decode[struct {
-		Packages     npmTable
-		Dependencies npmTable
-	}](text)
-	if err != nil {
-		return
-	}
-	for at, p := range file.Packages {
-		if _, name, ok := cutLast(at, "node_modules/"); ok && !p.Link && p.Version != "" {
-			add(name, p.Version)
-		}
-	}
-	if len(file.Packages) == 0 {
-		npmNested(file.Dependencies, add, 0)
-	}
-}
-
-// npmNested reads lock files of version 1.
-func npmNested(table npmTable, add func(name, version string), depth int) {
-	for name, p := range table {
-		add(name, p.Version)
-		if within, err := decode[npmTable](p.Dependencies); err == nil && depth < 50 {
-			npmNested(within, add, depth+1)
-		}
-	}
 }
 
 // cutLast cuts a text around the last of a separator.

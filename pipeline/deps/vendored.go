@@ -16,7 +16,7 @@ const vendorList = "vendor/modules.txt"
 // packages there are sources of the repository, which nobody but a person takes over.
 func vendored(e Edit, _ *finder, dir string, modules []string) (*Lock, error) {
 	mod := path.Join(dir, "go.mod")
-	now, err := e.Now.Text(mod)
+	now, before, err := e.Both(mod)
 	if err != nil {
 		return nil, err
 	}
@@ -34,10 +34,6 @@ func vendored(e Edit, _ *finder, dir string, modules []string) (*Lock, error) {
 		return nil, err
 	}
 	lacks := slices.DeleteFunc(packages, func(p string) bool { return slices.Contains(lines, p) })
-	before, err := e.Before.Text(mod)
-	if err != nil {
-		return nil, err
-	}
 	for _, r := range required(dir, before, manifest) {
 		line := "# " + r.Name + " " + r.Version
 		if !slices.ContainsFunc(lines, func(l string) bool { return l == line || strings.HasPrefix(l, line+" ") }) {

@@ -36,6 +36,14 @@ func (p Package) String() string {
 	return out
 }
 
+// rank brings what is asked for directly before what another package asks for.
+func (p Package) rank() int {
+	if p.Indirect {
+		return 1
+	}
+	return 0
+}
+
 // mostNamed is how many packages of a project are named.
 const mostNamed = 40
 
@@ -59,7 +67,7 @@ func (u *Update) Lines() (lines []string) {
 	for _, project := range projects {
 		list := by[project]
 		slices.SortStableFunc(list, func(a, b Package) int {
-			return cmp.Or(compareBool(a.Indirect, b.Indirect), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
+			return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
 		})
 		var names []string
 		for _, p := range list[:min(len(list), mostNamed)] {
@@ -71,14 +79,4 @@ func (u *Update) Lines() (lines []string) {
 		lines = append(lines, project+": "+strings.Join(names, ", "))
 	}
 	return lines
-}
-
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }

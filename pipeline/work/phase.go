@@ -49,8 +49,8 @@ func (e *Engine[W, T]) phase(ctx context.Context, f *leased, act pipeline.Action
 	switch {
 	case err == nil:
 	case cause == nil:
-		if e.placed(ctx, shown, err) { // the run has been told: another try is of use
-			err = again(err)
+		if e.relocated(ctx, shown, err) { // the run has been told: another try is of use
+			err = retryable(err)
 		}
 		public := err // the log has all of it
 		if f := (*pipeline.Fault)(nil); errors.As(err, &f) {

@@ -56,7 +56,7 @@ func (e *Engine[W, T]) publish(ctx context.Context, f *leased, act pipeline.Acti
 	pub, events, err := e.show(inner, run, open || faults > 0 || run.Published.Late != "")
 	cause := context.Cause(inner)
 	cancel(nil)
-	if before := run.Seq; err != nil && cause == nil && e.placed(ctx, run, err) {
+	if before := run.Seq; err != nil && cause == nil && e.relocated(ctx, run, err) {
 		if err := e.catchUp(ctx, f); err != nil || run.Seq > before {
 			return 0, err
 		}

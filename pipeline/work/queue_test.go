@@ -520,7 +520,8 @@ func TestDeadWorker(t *testing.T) {
 		{12 * time.Second, true, rivertype.JobStateRunning},
 		{12 * time.Second, false, rivertype.JobStateAvailable},
 	} {
-		if e.active.Delete(id); step.own {
+		e.active.Delete(id)
+		if step.own {
 			e.active.Store(id, &leased{id: id})
 		}
 		e.Now = func() time.Time { return time.Now().Add(step.later) }

@@ -40,7 +40,7 @@ func (e *Engine[W, T]) identify(ctx context.Context, n *pipeline.Notice) (gone b
 		same = same && known == name
 	}
 	if !same {
-		now, found, err := e.follow(ctx, n.Repo.ID, n.Former, map[int64]bool{})
+		now, found, err := e.relocate(ctx, n.Repo.ID, n.Former, map[int64]bool{})
 		if err != nil || !found {
 			return !found, err
 		}
@@ -50,16 +50,16 @@ func (e *Engine[W, T]) identify(ctx context.Context, n *pipeline.Notice) (gone b
 	return false, nil
 }
 
-// follow asks GitHub what a repository is called now, and brings what is kept of it under
+// relocate asks GitHub what a repository is called now, and brings what is kept of it under
 // that name; before that, likewise, those that had the name. Of one that is gone it ends
 // the runs.
-func (e *Engine[W, T]) follow(ctx context.Context, id int64, former string, seen map[int64]bool) (now pipeline.Repo, found bool, err error) {
+func (e *Engine[W, T]) relocate(ctx context.Context, id int64, former string, seen map[int64]bool) (now pipeline.Repo, found bool, err error) {
 	seen[id] = true
 	if now, found, err = e.Locate(ctx, id); err != nil {
 		return now, false, fmt.Errorf("find repository %d: %w", id, err)
 	}
 	if !found {
-		return now, false, e.lose(ctx, id)
+		return now, false, e.endRuns(ctx, id)
 	}
 	_, others, err := e.store.Names(ctx, id, now.FullName())
 	if err != nil {
@@ -67,7 +67,7 @@ func (e *Engine[W, T]) follow(ctx context.Context, id int64, former string, seen
 	}
 	for _, other := range others {
 		if !seen[other] {
-			if _, _, err := e.follow(ctx, other, "", seen); err != nil {
+			if _, _, err := e.relocate(ctx, other, "", seen); err != nil {
 				return now, true, err
 			}
 		}
@@ -91,9 +91,9 @@ func (e *Engine[W, T]) follow(ctx context.Context, id int64, former string, seen
 	return now, true, nil
 }
 
-// lose ends the runs of a repository that was deleted, or that the App has no access to
+// endRuns ends the runs of a repository that was deleted, or that the App has no access to
 // any more. Nothing can be said there: who looks at the run reads why.
-func (e *Engine[W, T]) lose(ctx context.Context, id int64) error {
+func (e *Engine[W, T]) endRuns(ctx context.Context, id int64) error {
 	e.places.Delete(id)
 	ids, err := e.store.Active(ctx, id)
 	if err != nil {
@@ -119,8 +119,8 @@ func (e *Engine[W, T]) lose(ctx context.Context, id int64) error {
 	return nil
 }
 
-// again is a fault that another try may mend.
-func again(failed error) error {
+// retryable is a fault that another try may mend.
+func retryable(failed error) error {
 	var f *pipeline.Fault
 	if !errors.As(failed, &f) {
 		return failed
@@ -145,7 +145,7 @@ func (e *Engine[W, T]) leftBehind(ctx context.Context, p *inbound) error {
 		if len(names) == 0 || e.Locate == nil { // nothing is kept of it
 			continue
 		}
-		_, found, err := e.follow(ctx, id, "", map[int64]bool{})
+		_, found, err := e.relocate(ctx, id, "", map[int64]bool{})
 		if err != nil {
 			return err
 		}
@@ -159,9 +159,9 @@ func (e *Engine[W, T]) leftBehind(ctx context.Context, p *inbound) error {
 	return e.conclude(ctx, p, p.notice.Why)
 }
 
-// placed looks, after something failed for good on GitHub, whether the run's repository is
+// relocated looks, after something failed for good on GitHub, whether the run's repository is
 // where it was. It reports whether the run has been told of another place, or ended.
-func (e *Engine[W, T]) placed(ctx context.Context, run *pipeline.Run, failed error) bool {
+func (e *Engine[W, T]) relocated(ctx context.Context, run *pipeline.Run, failed error) bool {
 	var f *pipeline.Fault
 	if e.Locate == nil || run.Repo.ID == 0 || !errors.As(failed, &f) || f.Class != pipeline.FaultGitHub || !f.Final {
 		return false
@@ -171,7 +171,7 @@ func (e *Engine[W, T]) placed(ctx context.Context, run *pipeline.Run, failed err
 		return false
 	}
 	if err == nil {
-		_, _, err = e.follow(ctx, run.Repo.ID, "", map[int64]bool{})
+		_, _, err = e.relocate(ctx, run.Repo.ID, "", map[int64]bool{})
 	}
 	if err != nil {
 		e.Logger.WarnContext(ctx, "looking where a run's repository is", logRun, run.ID, logRepo, run.Repo.FullName(), logError, err)

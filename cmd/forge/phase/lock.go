@@ -252,7 +252,7 @@ func (l *locking) write(ctx context.Context, edit deps.Edit, one *deps.Lock, mad
 	l.update.Packages = slices.DeleteFunc(l.update.Packages, one.Has)
 	l.update.Packages = append(l.update.Packages, made.Packages...)
 	for _, name := range slices.Sorted(maps.Keys(made.Files)) {
-		now, before, err := both(edit, name)
+		now, before, err := edit.Both(name)
 		if err != nil {
 			return err
 		}
@@ -271,14 +271,6 @@ func (l *locking) write(ctx context.Context, edit deps.Edit, one *deps.Lock, mad
 		}
 	}
 	return nil
-}
-
-// both is a file as it is and as it was, nil where there is none.
-func both(e deps.Edit, name string) (now, before []byte, err error) {
-	if now, err = e.Now.Text(name); err == nil {
-		before, err = e.Before.Text(name)
-	}
-	return now, before, err
 }
 
 // relock has a package manager write a lock file, with a way to the registries.

@@ -131,11 +131,19 @@ func scriptWords(t *testing.T, line string) []string {
 }
 
 // react does what the script wants done at the first event of a kind, or at the first
-// one of a phase: "phase.completed" or "phase.completed/review".
+// one of a phase: "phase.completed" or "phase.completed/review"; "gate.shown" is when the
+// first question stands on GitHub, where people can answer it.
 func (s *script) react(ts *testServer, run *pipeline.Run, e pipeline.Event) {
 	keys := []string{string(e.Type)}
 	if e.Data.Phase != nil {
 		keys = append(keys, keys[0]+"/"+string(e.Data.Phase.Phase))
+	}
+	if p := e.Data.Publication; e.Type == pipeline.EventPublishCompleted && p != nil {
+		for key := range p.Artefacts {
+			if strings.HasPrefix(key, "gate/") {
+				keys = append(keys, "gate.shown")
+			}
+		}
 	}
 	for _, key := range keys {
 		s.mu.Lock()
