@@ -28,7 +28,7 @@ var (
 // sandbox itself are in pipeline/sandbox/mutate_test.go.
 type protection struct {
 	file, text, without string
-	tests               string // of its package, which see that it is gone; "": all
+	tests               string // of its package, or of PACKAGE: behind which they stand, which see that it is gone; "": all
 }
 
 // TestProtections takes each protection away, for a build of its own, and wants the tests
@@ -72,17 +72,21 @@ func (p protection) try(t *testing.T, dir string) error {
 	if err != nil {
 		return err
 	}
-	run := []string{"test", "-short", "-vet=off", "-failfast", "-timeout", "4m", "-overlay", overlay}
-	if p.tests != "" {
-		run = append(run, "-run", "^("+p.tests+")$")
+	in, tests, elsewhere := strings.Cut(p.tests, ": ")
+	if !elsewhere {
+		in, tests = filepath.Dir(p.file), p.tests
 	}
-	out, err := exec.CommandContext(t.Context(), "go", append(run, "./"+filepath.Dir(filepath.Join(top, p.file)))...).CombinedOutput()
+	run := []string{"test", "-short", "-vet=off", "-failfast", "-timeout", "4m", "-overlay", overlay}
+	if tests != "" {
+		run = append(run, "-run", "^("+tests+")$")
+	}
+	out, err := exec.CommandContext(t.Context(), "go", append(run, "./"+filepath.Join(top, in))...).CombinedOutput()
 	said := string(out)
 	switch {
 	case strings.Contains(said, "[build failed]") || strings.Contains(said, "[setup failed]"):
 		return fmt.Errorf("it does not compile without it:\n%s", said)
 	case strings.Contains(said, "no tests to run"):
-		return fmt.Errorf("there is no test %s", p.tests)
+		return fmt.Errorf("there is no test %s in %s", tests, in)
 	case err == nil:
 		return fmt.Errorf("no test fails without it")
 	case !strings.Contains(said, "--- FAIL: "):
@@ -165,9 +169,9 @@ var protections = []protection{
 	{"pipeline/deps/pythonlock.go", `if at := k.from(); at != "" {`, `if at := k.from(); at == "-" {`, "TestFind"},
 	{"pipeline/deps/python.go", `if elsewhere.MatchString(line) {`, `if false {`, "TestFind"},
 	{"pipeline/deps/python.go", `if len(locked) > 0 {`, `if false {`, "TestFind"},
-	{"github/publish_base.go", `if err != nil || head != "" { // both`, `if err != nil { // both`, "TestDefaultBranchIsSwitched"},
-	{"github/publish_base.go", `head == "" || c.GetBehindBy() > 0`, `head == "" || c == nil`, "TestDefaultBranchIsAnother"},
-	{"github/publish_base.go", `!followed || pr.GetBase()`, `followed || pr.GetBase()`, "TestDefaultBranchIsRenamed"},
+	{"github/publish_base.go", `if err != nil || head != "" { // both`, `if err != nil { // both`, "cmd/forge/server: TestDefaultBranchIsSwitched"},
+	{"github/publish_base.go", `head == "" || c.GetBehindBy() > 0`, `head == "" || c == nil`, "cmd/forge/server: TestDefaultBranchIsAnother"},
+	{"github/publish_pull.go", `return p.repoint(ctx, pr)`, `return nil`, "cmd/forge/server: TestDefaultBranchIsRenamed"},
 	{"cmd/forge/phase/lock.go", `if l.times >= maxLocks {`, `if false {`, "TestLocksHaveALimit"},
 	{"pipeline/deps/golock.go", `if a, b := restOf(was), restOf(is); !bytes.Equal(a, b) {`, `if false {`, "TestGoLockIsTaken"},
 	{"pipeline/deps/golock.go", `if goLine(was) != goLine(is) {`, `if false {`, "TestGoLockIsTaken"},
