@@ -37,7 +37,7 @@ func Sharing(learnings, known []pipeline.Learning, org string) (out []Share) {
 	var list []pipeline.Learning
 	for _, l := range learnings {
 		own := l.Source == pipeline.SourceReflection || l.Source == pipeline.SourceGap
-		if own && l.State == pipeline.LearningActive && l.Type != pipeline.LearningEpisodic && l.Confidence >= shareFrom && l.Against <= l.For &&
+		if own && l.State == pipeline.LearningActive && l.Weight > 0 && l.Type != pipeline.LearningEpisodic && l.Confidence >= shareFrom && l.Against <= l.For &&
 			l.Finding == "" && l.Code == "" && l.Scope != org {
 			list = append(list, l)
 		}

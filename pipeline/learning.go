@@ -248,4 +248,6 @@ type Reflection struct {
 	Learnings []int64 `json:"learnings,omitempty"`
 	Usage     Usage   `json:"usage"`
 	Refused   string  `json:"refused,omitempty"` // why nothing was stored: over budget, nonsense
+
+	Left []string `json:"left,omitempty"` // which of what it said was left out, and why
 }

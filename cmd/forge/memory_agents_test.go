@@ -74,11 +74,12 @@ func TestMemoryAgents(t *testing.T) {
 		var evidence []pipeline.Evidence
 		for _, l := range list {
 			if l.Key == "borne" {
-				evidence = append(evidence, pipeline.Evidence{Learning: l.ID, Of: l.Key, Key: "suggestion/1", Delta: 0.1,
+				evidence = append(evidence, pipeline.Evidence{Learning: l.ID, Of: l.Key, Key: "remember/7", Delta: 0.1,
 					Actor: pipeline.Actor{ID: 7, Login: "ann"}, At: time.Now()})
 			}
 			if l.Key == "reflected" {
-				evidence = append(evidence, pipeline.Evidence{Learning: l.ID, Of: l.Key, Key: "rate/style", Delta: 0.01, At: time.Now()})
+				evidence = append(evidence, pipeline.Evidence{Learning: l.ID, Of: l.Key, Key: "suggestion/1", Delta: 0.01,
+					Actor: pipeline.Actor{ID: 7, Login: "ann"}, At: time.Now()})
 			}
 		}
 		return db.ApplyEvidence(ctx, tx, "repo:"+greetRepo, evidence)

@@ -126,6 +126,15 @@ var protections = []protection{
 	{"webhook/source.go", `|| away > sourceWindow {`, `|| away < 0 {`, ""},
 	{"webhook/source.go", `if hmac.Equal(mac, want) {`, `if len(mac) == len(want) {`, ""},
 
+	// S21: what a model learnt of anybody's words.
+	{"learn/hint.go", `l.Weight > 0 && !judges`, `l.Weight > 0`, "cmd/forge/memory: TestReflectionsAreHints"},
+	{"learn/hint.go", `l.Weight > 0 && !judges`, `!judges`, "cmd/forge/memory: TestReflectionsAreHints"},
+	{"learn/hint.go", `return !e.Off && strings`, `return strings`, "cmd/forge/memory: TestReflectionsAreHints"},
+	{"learn/lifecycle.go", ` && (a.Weight > 0) == (b.Weight > 0)`, ``, "cmd/forge/memory: TestStrangersTasksConfirmNothing"},
+	{"learn/share.go", `l.Weight > 0 && l.Type`, `l.Type`, "cmd/forge/memory: TestStrangersTasksConfirmNothing"},
+	{"learn/reflect/refuse.go", `case learn.Stands(l) == learn.StandAvoid:`, `case false:`, "TestParseRefuses"},
+	{"cmd/forge/memory/retrospective.go", `if err != nil || !(weight > 0) {`, `if err != nil || weight < 0 {`, "TestReflectionsAreHints"},
+
 	// S19, S20: who starts and steers.
 	{"pipeline/work/notices.go", `return permission == "admin" || permission == "maintain" || permission == "write"`, `return permission != "none"`, "TestEdits"},
 	{"pipeline/work/turns.go", `if err != nil || n <= limit {`, `if err != nil || n >= limit {`, "TestAnswersComeToAnEnd|TestRemarksAreLookedAtTogether"},

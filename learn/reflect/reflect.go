@@ -125,9 +125,9 @@ const (
 	maxTags      = 8
 	maxTag       = 60
 
-	// surest is the most that a reflection may say of its own learning: less than a
-	// maintainer's plain word begins with (0.9).
-	surest = 0.8
+	// surest is the most that a reflection may say of its own learning: nobody else has said
+	// it yet.
+	surest = 0.5
 )
 
 // draft is a learning as the model writes it.
@@ -144,14 +144,14 @@ type draft struct {
 
 // Form is what the model is told about its answer's form.
 const Form = `Answer with one JSON object and nothing else:
-{"learnings": [{"type": "episodic|semantic|procedural", "category": "style|security|correctness|performance|compliance|tests", "content": "...", "context": "when it matters", "confidence": 0.0, "tags": ["..."], "paths": ["..."], "stands": "ask|avoid|how|fact"}]}
-Give 3 to 7 learnings, none if nothing was notable. A learning must help in a later run of this repository: no retelling, no praise, nothing that the code says by itself. content has at most 600 characters, confidence is 0 to 1. stands says what it stands for: reviews should ask for it, reviews should not ask for it, how something is done, how something is. Of how something is, put names of code in backquotes; the files in which all of them and all numbers stand are its paths.`
+{"learnings": [{"type": "episodic|semantic|procedural", "category": "style|security|correctness|performance|compliance|tests", "content": "...", "context": "when it matters", "confidence": 0.0, "tags": ["..."], "paths": ["..."], "stands": "ask|how|fact"}]}
+Give 3 to 7 learnings, none if nothing was notable. A learning must help in a later run of this repository: no retelling, no praise, nothing that the code says by itself. content has at most 600 characters, confidence is 0 to 1. stands says what it stands for: reviews should ask for it, how something is done, how something is. What reviews need not ask for, or may let pass, is for people to say: no learning. Of how something is, put names of code in backquotes; the files in which all of them and all numbers stand are its paths.`
 
 // Parse takes a model's answer apart: 0 to 7 learnings of the run, which are
 // stored under the keys KEY#1, KEY#2 …. task are the words that people gave the run.
 // An answer that is not of the form is an error, whole: nothing of it is to be stored. A
-// learning of it that cannot be taken is left out, and left says why; the others stay, and
-// that none does is an error. Secrets and hidden text are taken out. Where the model gave
+// learning of it that cannot be taken is left out, and left says why; the others stay, the
+// first 7 of them, and that none does is an error. Secrets and hidden text are taken out. Where the model gave
 // no type, or one that does not exist, [Classify] says it.
 func Parse(answer, task, scope, key string, run int64, now time.Time) (list []pipeline.Learning, left []string, err error) {
 	text := unfence(strings.TrimSpace(answer))
@@ -171,10 +171,11 @@ func Parse(answer, task, scope, key string, run int64, now time.Time) (list []pi
 	if doc.Learnings == nil {
 		return nil, nil, errors.New(`reflection: the answer has no "learnings"`)
 	}
-	if n := len(*doc.Learnings); n > maxLearnings {
-		return nil, nil, fmt.Errorf("reflection: %d learnings, over %d", n, maxLearnings)
-	}
 	for i, d := range *doc.Learnings {
+		if n := len(*doc.Learnings) - i; len(list) == maxLearnings {
+			left = append(left, fmt.Sprintf("the last %d of %d: a look back teaches at most %d", n, n+i, maxLearnings))
+			break
+		}
 		l, err := d.learning()
 		if err == nil {
 			err = refuse(&l, task)

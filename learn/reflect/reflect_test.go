@@ -107,7 +107,7 @@ func TestParse(t *testing.T) {
 	a, b := base, base
 	a.Key, a.Type, a.Category, a.Content, a.Context = "reflection:run/7/run_ended#1", pipeline.LearningProcedural, "tests",
 		"Run go generate before the tests", "when a .proto file changed"
-	a.Base, a.Confidence, a.Tags, a.Paths = 0.8, 0.8, []string{"go"}, []string{"api/"}
+	a.Base, a.Confidence, a.Tags, a.Paths = 0.5, 0.5, []string{"go"}, []string{"api/"}
 	b.Key, b.Type, b.Content, b.Base, b.Confidence = "reflection:run/7/run_ended#2", pipeline.LearningEpisodic,
 		"The tests of api took two minutes  with [secret]", 0.5, 0.5
 	if diff := cmp.Diff([]pipeline.Learning{a, b}, got); diff != "" {
@@ -121,7 +121,6 @@ func TestParse(t *testing.T) {
 	}
 	for name, bad := range map[string]string{
 		"not the JSON": "I learnt a lot.", `no "learnings"`: `{}`, "text after": `{"learnings": []} and more`,
-		"8 learnings":     `{"learnings": [` + strings.Repeat(good+",", 7) + good + `]}`,
 		"no content":      `{"learnings": [{"content": " <!-- x --> ", "confidence": 1}]}`,
 		"its content has": `{"learnings": [{"content": "` + strings.Repeat("long ", 200) + `", "confidence": 1}]}`,
 		"from 0 to 1":     `{"learnings": [{"content": "x", "confidence": 1.5}]}`, "confidence is not": `{"learnings": [{"content": "x"}]}`,
@@ -160,6 +159,8 @@ func TestParseRefuses(t *testing.T) {
 		{"Passwords are hashed.", `, "tags": ["stands:ask", "stands:avoid"]`, "more than one"},
 		{"Passwords are hashed.", `, "tags": ["stands:ask"], "stands": "avoid"`, "more than one"},
 		{strings.Repeat("long ", 180), "", "bytes, over"},
+		{"Small functions need no comments.", `, "stands": "avoid"`, "for people to say"},
+		{"Findings about zones in lib are noise.", `, "stands": "ask"`, "for people to say"},
 	} {
 		got, left, err := Parse(`{"learnings": [`+say(c.content, c.more)+","+good+`]}`, task, "s", "k", 1, now)
 		if err != nil || len(got) != 1 || got[0].Key != "k#2" || len(left) != 1 || !strings.Contains(left[0], "learning 1: ") || !strings.Contains(left[0], c.why) {
@@ -173,9 +174,18 @@ func TestParseRefuses(t *testing.T) {
 		"The API lives in api/v1/forge.go; run `go generate ./...` first.", "A person decided against the review: small functions need no comments.",
 	} {
 		got, left, err := Parse(`{"learnings": [`+say(fine, `, "tags": ["stands:ask"], "stands": "ask", "paths": ["lib/", "a/..b/*.go"]`)+`]}`, task, "s", "k", 1, now)
-		if err != nil || len(got) != 1 || len(left) != 0 || got[0].Base != 0.8 || got[0].Confidence != 0.8 || len(got[0].Tags) != 1 {
-			t.Errorf("%q: %+v, left out %q, %v; want it, with 0.8", fine, got, left, err)
+		if err != nil || len(got) != 1 || len(left) != 0 || got[0].Base != 0.5 || got[0].Confidence != 0.5 || len(got[0].Tags) != 1 {
+			t.Errorf("%q: %+v, left out %q, %v; want it, with 0.5", fine, got, left, err)
 		}
+	}
+}
+
+// Covers L2: of too many learnings the first that can be taken are, and the rest is said to be left out.
+func TestParseTakesTheFirst(t *testing.T) {
+	bad := `{"content": "", "confidence": 1}`
+	got, left, err := Parse(`{"learnings": [`+bad+","+strings.Repeat(good+",", 8)+good+`]}`, "", "s", "k", 1, now)
+	if err != nil || len(got) != maxLearnings || got[0].Key != "k#2" || len(left) != 2 || !strings.Contains(left[1], "the last 2 of 10") {
+		t.Errorf("%d learnings, left out %q, %v; want 7, and that 2 are left out", len(got), left, err)
 	}
 }
 

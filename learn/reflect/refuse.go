@@ -13,7 +13,7 @@ import (
 
 // refuse says why a learning is none that a look back can teach. The task is anybody's
 // words, and later runs are told what is learnt: neither may it repeat these words, nor
-// give orders in anybody's name.
+// give orders in anybody's name, nor say what may pass: that people's signals alone say.
 func refuse(l *pipeline.Learning, task string) error {
 	for _, p := range l.Paths {
 		if learn.OutsidePath(p) {
@@ -33,6 +33,8 @@ func refuse(l *pipeline.Learning, task string) error {
 		return errors.New("its words are the task's own")
 	case orders(l.Content + "\n" + l.Context):
 		return errors.New("it gives orders, or reports them")
+	case learn.Stands(l) == learn.StandAvoid:
+		return errors.New("what reviews should not ask for is for people to say")
 	}
 	return nil
 }

@@ -475,8 +475,9 @@ func (d *DB) revise(ctx context.Context, tx *sql.Tx, id int64, c MemoryChange, e
 		return fmt.Errorf("change learning %d: %w", id, err)
 	}
 	_, err = d.exec(ctx, tx, `UPDATE memories SET type = $2, category = $3, content = $4, context = $5, paths = $6, tags = $7, base = $8, state = $9,
-		edited = edited OR $10 WHERE id = $1`,
-		id, string(l.Type), clean(l.Category), clean(l.Content), clean(l.Context), pack(l.Paths), pack(l.Tags), l.Base, l.State, edited)
+		edited = edited OR $10, weight = $11, author_id = $12, author = $13, bot = $14 WHERE id = $1`,
+		id, string(l.Type), clean(l.Category), clean(l.Content), clean(l.Context), pack(l.Paths), pack(l.Tags), l.Base, l.State, edited,
+		l.Weight, l.Author.ID, clean(l.Author.Login), l.Author.Bot)
 	if err == nil {
 		_, err = d.exec(ctx, tx, `INSERT INTO memory_history (learning, at, actor_id, actor, what, before, after) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 			id, micros(c.At), c.By.ID, clean(c.By.Login), clean(c.What), clean(string(before)), clean(string(after)))

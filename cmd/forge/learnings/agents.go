@@ -113,7 +113,8 @@ func surest(ctx context.Context, db *store.DB, scopes []string, sure float64, no
 			if err != nil {
 				return nil, err
 			}
-			said = slices.ContainsFunc(evidence, func(e pipeline.Evidence) bool { return !e.Off && e.Delta > 0 && e.Actor.ID != 0 && !e.Actor.Bot })
+			said = learn.Told(&l, evidence, true) &&
+				slices.ContainsFunc(evidence, func(e pipeline.Evidence) bool { return !e.Off && e.Delta > 0 && e.Actor.ID != 0 && !e.Actor.Bot })
 		}
 		if said {
 			out = append(out, l)

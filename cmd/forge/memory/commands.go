@@ -99,11 +99,21 @@ func (m *Commands) Memory(ctx context.Context, repo pipeline.Repo, words string)
 	shown := list[:min(maxListed, len(list))]
 	fmt.Fprintf(&b, "Remembered of %s%s: %d of %d learning(s), with their confidence from 0 to 1. %s takes one out of use.\n\n",
 		repo.FullName(), about, len(shown), len(all), m.typed("forget ID"))
+	if slices.ContainsFunc(shown, reflected) {
+		fmt.Fprintf(&b, "What is marked as a run's own view is told to reviewers once somebody here says %s.\n\n", m.typed("remember ID"))
+	}
 	for _, l := range shown {
-		fmt.Fprintf(&b, "- **%d** (%.2f, %s): %s\n", l.ID, learn.Effective(l, now), KindOf(l), strings.ReplaceAll(OneLine(l.Content, 240), "`", "'"))
+		kind := KindOf(l)
+		if reflected(l) {
+			kind += ", a run's own view"
+		}
+		fmt.Fprintf(&b, "- **%d** (%.2f, %s): %s\n", l.ID, learn.Effective(l, now), kind, strings.ReplaceAll(OneLine(l.Content, 240), "`", "'"))
 	}
 	return b.String(), nil
 }
+
+// reflected reports whether a learning is what a run taught itself, as far as it is listed.
+func reflected(l pipeline.Learning) bool { return l.Source == pipeline.SourceReflection }
 
 // ByConfidence sorts by scope, then by what decay leaves of confidence.
 func ByConfidence(list []pipeline.Learning, now time.Time) {
@@ -142,59 +152,110 @@ func (m *Commands) Remember(ctx context.Context, w work.Word) (string, error) {
 	return strings.TrimSpace(back + "\n" + said), err
 }
 
+// takenBack is why what a comment said is not remembered any more.
+const takenBack = "its comment was edited or deleted"
+
 // takeBack takes the effect of a comment back that its writer edited or deleted: what others
 // said, too, stays.
 func (m *Commands) takeBack(ctx context.Context, w work.Word) (string, error) {
-	scope, now := w.Repo.Scope(), m.Now().UTC().Truncate(time.Microsecond)
-	known, err := m.said(ctx, scope, learn.Tidy(w.Was, learn.MaxWords))
+	content := learn.Tidy(w.Was, learn.MaxWords)
+	w.Cause += "/back"
+	if ids := numbers(content); len(ids) > 0 {
+		return m.unvouch(ctx, w, ids)
+	}
+	l, err := m.said(ctx, w.Repo.Scope(), content)
 	if err != nil {
 		return "", err
 	}
-	if known == nil || known.State != pipeline.LearningActive {
+	if l == nil || l.State != pipeline.LearningActive {
 		return "What this comment said is not remembered: nothing was done.", nil
 	}
-	evidence, err := m.DB.Evidence(ctx, known.ID)
+	evidence, err := m.DB.Evidence(ctx, l.ID)
 	if err != nil {
 		return "", err
 	}
-	const why = "its comment was edited or deleted"
-	each := w
-	each.Cause += "/back"
-	what := pipeline.Learning{ID: known.ID, Key: known.Key, Scope: known.Scope, Type: known.Type, Source: known.Source}
-	change := func(do func(context.Context, *store.Tx) error) error {
-		return m.change(ctx, each, pipeline.EventForgotten, pipeline.Data{Learning: &what, Note: why}, do)
-	}
-	others := false
-	for _, e := range evidence {
-		if !strings.HasPrefix(e.Key, "remember/") || e.Off {
-			continue
+	var other *pipeline.Evidence // the first who said the same
+	for i, e := range evidence {
+		switch {
+		case !learn.IsWord(e):
+		case e.Key == learn.WordKey(w.Actor):
+			return fmt.Sprintf("Learning %d is %s's word, and no longer yours.", l.ID, l.Author.Login), m.takeWord(ctx, w, *l, e)
+		case other == nil || e.At.Before(other.At):
+			other = &evidence[i]
 		}
-		if e.Key == wordKey(w.Actor) {
-			e.Off, e.At = true, now
-			err := change(func(ctx context.Context, tx *store.Tx) error {
-				return m.DB.ApplyEvidence(ctx, tx, scope, []pipeline.Evidence{e})
-			})
-			return fmt.Sprintf("Learning %d is %s's word, and no longer yours.", known.ID, known.Author.Login), err
-		}
-		others = true
 	}
 	switch {
-	case known.Author.ID != w.Actor.ID:
-		return fmt.Sprintf("Learning %d is %s's word: nothing was done.", known.ID, known.Author.Login), nil
-	case others:
-		return fmt.Sprintf("Learning %d stays: others said the same.", known.ID), nil
+	case l.Author.ID != w.Actor.ID:
+		return fmt.Sprintf("Learning %d is %s's word: nothing was done.", l.ID, l.Author.Login), nil
+	case other != nil:
+		return fmt.Sprintf("Learning %d stays: %s said the same.", l.ID, other.Actor.Login), m.handOver(ctx, w, *l, *other)
 	}
-	err = change(func(ctx context.Context, tx *store.Tx) error {
-		err := m.DB.EditLearning(ctx, tx, known.ID, w.Actor, now, func(l *pipeline.Learning) error {
+	now := m.Now().UTC().Truncate(time.Microsecond)
+	err = m.change(ctx, w, pipeline.EventForgotten, pipeline.Data{Learning: known(*l), Note: takenBack}, func(ctx context.Context, tx *store.Tx) error {
+		err := m.DB.EditLearning(ctx, tx, l.ID, w.Actor, now, func(l *pipeline.Learning) error {
 			l.State = pipeline.LearningWithdrawn
 			return nil
 		})
 		if err != nil {
 			return err
 		}
-		return m.DB.NoteLearning(ctx, tx, known.ID, w.Actor, now, "withdrawn: "+why)
+		return m.DB.NoteLearning(ctx, tx, l.ID, w.Actor, now, "withdrawn: "+takenBack)
 	})
-	return fmt.Sprintf("Learning %d is withdrawn, because %s: no run is given it any more.", known.ID, why), err
+	return fmt.Sprintf("Learning %d is withdrawn, because %s: no run is given it any more.", l.ID, takenBack), err
+}
+
+// takeWord takes a person's word for a learning back.
+func (m *Commands) takeWord(ctx context.Context, w work.Word, l pipeline.Learning, e pipeline.Evidence) error {
+	e.Off, e.At = true, m.Now().UTC().Truncate(time.Microsecond)
+	return m.change(ctx, w, pipeline.EventForgotten, pipeline.Data{Learning: known(l), Note: takenBack}, func(ctx context.Context, tx *store.Tx) error {
+		return m.DB.ApplyEvidence(ctx, tx, l.Scope, []pipeline.Evidence{e})
+	})
+}
+
+// handOver makes a learning the word of who said the same, when who said it first takes it back:
+// it is as sure as if they alone had said it.
+func (m *Commands) handOver(ctx context.Context, w work.Word, l pipeline.Learning, to pipeline.Evidence) error {
+	weight := to.Delta / rememberDelta
+	to.Off = true
+	return m.change(ctx, w, pipeline.EventForgotten, pipeline.Data{Learning: known(l), Note: takenBack}, func(ctx context.Context, tx *store.Tx) error {
+		err := m.DB.EditLearning(ctx, tx, l.ID, w.Actor, m.Now(), func(l *pipeline.Learning) error {
+			l.Author, l.Weight, l.Base = to.Actor, weight, rememberBase*min(1, weight)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return m.DB.ApplyEvidence(ctx, tx, l.Scope, []pipeline.Evidence{to})
+	})
+}
+
+// unvouch takes a person's word for learnings back that they gave by their numbers.
+func (m *Commands) unvouch(ctx context.Context, w work.Word, ids []int64) (string, error) {
+	for i, id := range ids {
+		each := w
+		if i > 0 {
+			each.Cause += fmt.Sprintf("/%d", id)
+		}
+		l, err := m.DB.Learning(ctx, id)
+		if errors.Is(err, store.ErrNotFound) || err == nil && (l.Scope != w.Repo.Scope() || l.Source != pipeline.SourceReflection) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		evidence, err := m.DB.Evidence(ctx, id)
+		if err != nil {
+			return "", err
+		}
+		for _, e := range evidence {
+			if learn.IsWord(e) && e.Key == learn.WordKey(w.Actor) {
+				if err := m.takeWord(ctx, each, l, e); err != nil {
+					return "", err
+				}
+			}
+		}
+	}
+	return "What this comment said of these learnings is taken back, as far as it was yours.", nil
 }
 
 // take keeps the words of a person.
@@ -211,7 +272,7 @@ func (m *Commands) take(ctx context.Context, w work.Word) (string, error) {
 		return "Forge remembers the words of people with write access to this repository.", nil
 	}
 	if ids := numbers(content); len(ids) > 0 {
-		return m.again(ctx, w, ids)
+		return m.again(ctx, w, ids, weight)
 	}
 	at := m.Now().UTC().Truncate(time.Microsecond)
 	base := rememberBase * min(1, weight)
@@ -291,7 +352,7 @@ func (m *Commands) keep(ctx context.Context, w work.Word, l pipeline.Learning, k
 		if err != nil {
 			return 0, err
 		}
-		said := known.Author.ID == w.Actor.ID || slices.ContainsFunc(evidence, func(e pipeline.Evidence) bool { return e.Key == wordKey(w.Actor) && !e.Off })
+		said := known.Author.ID == w.Actor.ID || slices.ContainsFunc(evidence, func(e pipeline.Evidence) bool { return e.Key == learn.WordKey(w.Actor) && !e.Off })
 		if said && known.State == pipeline.LearningActive {
 			return known.ID, nil
 		}
@@ -304,9 +365,6 @@ func (m *Commands) keep(ctx context.Context, w work.Word, l pipeline.Learning, k
 	return id, err
 }
 
-// wordKey makes a person's word for a learning one piece of evidence.
-func wordKey(a pipeline.Actor) string { return fmt.Sprintf("remember/%d", a.ID) }
-
 // remember keeps what a person said. When it is known already, another person's
 // word is evidence for it; and who says it again after it was taken out of use
 // wants it back.
@@ -318,19 +376,23 @@ func remember[T any](ctx context.Context, tx T, st Store[T], l pipeline.Learning
 		}
 		return ids[0], nil
 	}
+	alone := known.State == pipeline.LearningWithdrawn // whoever said it has taken it back: it is this person's word alone
 	if known.State != pipeline.LearningActive {
 		err := st.EditLearning(ctx, tx, known.ID, l.Author, l.Created, func(old *pipeline.Learning) error {
 			old.State = pipeline.LearningActive
+			if alone {
+				old.Author, old.Weight, old.Base = l.Author, l.Weight, l.Base
+			}
 			return nil
 		})
 		if err != nil {
 			return 0, err
 		}
 	}
-	if known.Author.ID == l.Author.ID {
+	if alone || known.Author.ID == l.Author.ID {
 		return known.ID, nil
 	}
-	return known.ID, st.ApplyEvidence(ctx, tx, l.Scope, []pipeline.Evidence{{Learning: known.ID, Of: l.Key, Key: wordKey(l.Author),
+	return known.ID, st.ApplyEvidence(ctx, tx, l.Scope, []pipeline.Evidence{{Learning: known.ID, Of: l.Key, Key: learn.WordKey(l.Author),
 		Delta: rememberDelta * min(1, l.Weight), Why: "another person said the same", Actor: l.Author, Run: l.Run, At: l.Created}})
 }
 
@@ -342,8 +404,7 @@ func (m *Commands) Forget(ctx context.Context, w work.Word, id int64) (string, e
 	}
 	if err == nil && l.State != pipeline.LearningForgotten {
 		why := learn.Tidy(w.Text, learn.MaxWords)
-		what := pipeline.Learning{ID: id, Key: l.Key, Scope: l.Scope, Type: l.Type, Source: l.Source}
-		err = m.change(ctx, w, pipeline.EventForgotten, pipeline.Data{Learning: &what, Note: why}, func(ctx context.Context, tx *store.Tx) error {
+		err = m.change(ctx, w, pipeline.EventForgotten, pipeline.Data{Learning: known(l), Note: why}, func(ctx context.Context, tx *store.Tx) error {
 			return m.DB.ForgetLearning(ctx, tx, id, w.Actor, m.Now(), why)
 		})
 	}
@@ -367,36 +428,62 @@ func numbers(words string) (ids []int64) {
 	return ids
 }
 
-// again takes learnings into use again that people have forgotten.
-func (m *Commands) again(ctx context.Context, w work.Word, ids []int64) (string, error) {
+// again is a person's word for learnings by their numbers: those that people have forgotten are
+// in use again, and what a run taught itself holds from now on, because somebody here says so.
+func (m *Commands) again(ctx context.Context, w work.Word, ids []int64, weight float64) (string, error) {
 	var said []string
 	for i, id := range ids {
-		l, err := m.DB.Learning(ctx, id)
-		switch {
-		case errors.Is(err, store.ErrNotFound) || err == nil && l.Scope != w.Repo.Scope():
-			said = append(said, fmt.Sprintf("There is no learning %d of %s. %s lists what there is.", id, w.Repo.FullName(), m.typed("memory")))
-			continue
-		case err != nil:
-			return "", err
-		case l.State != pipeline.LearningForgotten:
-			said = append(said, fmt.Sprintf("Learning %d is not forgotten (it is %s): nothing was done.", id, l.State))
-			continue
-		}
 		each := w
 		if i > 0 {
 			each.Cause += fmt.Sprintf("/%d", id)
 		}
-		back := pipeline.Learning{ID: id, Key: l.Key, Scope: l.Scope, Type: l.Type, Source: l.Source}
-		err = m.change(ctx, each, pipeline.EventRemembered, pipeline.Data{Learning: &back}, func(ctx context.Context, tx *store.Tx) error {
-			return m.DB.EditLearning(ctx, tx, id, w.Actor, m.Now(), func(l *pipeline.Learning) error {
-				l.State = pipeline.LearningActive
-				return nil
+		l, err := m.DB.Learning(ctx, id)
+		words := ""
+		switch {
+		case errors.Is(err, store.ErrNotFound) || err == nil && l.Scope != w.Repo.Scope():
+			words, err = fmt.Sprintf("There is no learning %d of %s. %s lists what there is.", id, w.Repo.FullName(), m.typed("memory")), nil
+		case err != nil:
+		case l.State == pipeline.LearningActive && l.Source == pipeline.SourceReflection:
+			words, err = m.vouch(ctx, each, l, weight)
+		case l.State != pipeline.LearningForgotten:
+			words = fmt.Sprintf("Learning %d is not forgotten (it is %s): nothing was done.", id, l.State)
+		default:
+			err = m.change(ctx, each, pipeline.EventRemembered, pipeline.Data{Learning: known(l)}, func(ctx context.Context, tx *store.Tx) error {
+				return m.DB.EditLearning(ctx, tx, id, w.Actor, m.Now(), func(l *pipeline.Learning) error {
+					l.State = pipeline.LearningActive
+					return nil
+				})
 			})
+			words = fmt.Sprintf("Learning %d is in use again: %s", id, OneLine(l.Content, 120))
+		}
+		if err != nil {
+			return "", err
+		}
+		said = append(said, words)
+	}
+	return strings.Join(said, "\n"), nil
+}
+
+// known is a learning as an event names it.
+func known(l pipeline.Learning) *pipeline.Learning {
+	return &pipeline.Learning{ID: l.ID, Key: l.Key, Scope: l.Scope, Type: l.Type, Source: l.Source}
+}
+
+// vouch makes a person's word of what a run taught itself: it is as sure as if they had said it.
+func (m *Commands) vouch(ctx context.Context, w work.Word, l pipeline.Learning, weight float64) (string, error) {
+	e := pipeline.Evidence{Learning: l.ID, Of: l.Key, Key: learn.WordKey(w.Actor), Delta: max(rememberDelta, rememberBase-l.Base) * min(1, weight),
+		Why: "a person said that it holds", Actor: w.Actor, Run: w.Run, At: m.Now().UTC().Truncate(time.Microsecond)}
+	evidence, err := m.DB.Evidence(ctx, l.ID)
+	if err != nil {
+		return "", err
+	}
+	if !slices.ContainsFunc(evidence, func(had pipeline.Evidence) bool { return had.Key == e.Key && !had.Off }) {
+		err := m.change(ctx, w, pipeline.EventRemembered, pipeline.Data{Learning: known(l)}, func(ctx context.Context, tx *store.Tx) error {
+			return m.DB.ApplyEvidence(ctx, tx, l.Scope, []pipeline.Evidence{e})
 		})
 		if err != nil {
 			return "", err
 		}
-		said = append(said, fmt.Sprintf("Learning %d is in use again: %s", id, OneLine(l.Content, 120)))
 	}
-	return strings.Join(said, "\n"), nil
+	return fmt.Sprintf("Learning %d holds, by your word: reviewers are told it, too. %s", l.ID, OneLine(l.Content, 120)), nil
 }

@@ -39,7 +39,8 @@ type Options struct {
 	DB        *store.DB
 	Reflector Reflector
 	Record    Record
-	File      func(ctx context.Context, repo pipeline.Repo, sha, path string) ([]byte, error) // of a commit; may be nil
+	File      func(ctx context.Context, repo pipeline.Repo, sha, path string) ([]byte, error)      // of a commit; may be nil
+	Weight    func(ctx context.Context, repo pipeline.Repo, actor pipeline.Actor) (float64, error) // of a person's word, 0 to 1; nil: all tasks are the operator's
 	Log       *slog.Logger
 	Now       func() time.Time
 

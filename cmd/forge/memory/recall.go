@@ -109,6 +109,12 @@ func (m *Learner) choose(ctx context.Context, job *agent.Job, role config.Role) 
 		if heldOut(run, &l) || l.State != pipeline.LearningActive || learn.Effective(l, now) < leastSure || !fits(&l) || !shares(run, &l, list) {
 			continue
 		}
+		if told, err := m.told(ctx, run, &l, role); err != nil || !told {
+			if err != nil {
+				return r, err
+			}
+			continue
+		}
 		says, holds := cites.look(ctx, &l)
 		if says != "" {
 			m.noteOnce(ctx, &l, says)
@@ -142,6 +148,17 @@ func (m *Learner) choose(ctx context.Context, job *agent.Job, role config.Role) 
 		r.Text += lines[id] + "\n"
 	}
 	return r, nil
+}
+
+// told reports whether a role is told a learning that a run made of itself; see learn.Told. A run
+// that goes on is told its own: it has read the same texts.
+func (m *Learner) told(ctx context.Context, run *pipeline.Run, l *pipeline.Learning, role config.Role) (bool, error) {
+	judges := role == config.RoleReviewer
+	if own := l.Run == run.ID && !judges; own || l.Source != pipeline.SourceReflection {
+		return true, nil
+	}
+	evidence, err := m.o.DB.Evidence(ctx, l.ID)
+	return learn.Told(l, evidence, judges), err
 }
 
 // split leaves some learnings out at random. A run that has one left out has it left

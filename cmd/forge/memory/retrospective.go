@@ -166,12 +166,13 @@ func (m *Learner) reflect(ctx context.Context, run *pipeline.Run, events []pipel
 	begun := m.o.Now()
 	q := agent.Retrospective{Number: done + 1, Why: t.Why, Form: reflect.Form, Limit: limit}
 	text, usage, err := m.look(ctx, job, q, run, events, nil)
-	late := false // what this run alone cannot pay for, several can
+	late, of := false, []*pipeline.Run{run} // what this run alone cannot pay for, several can
 	if t.ID == reflect.TriggerEnded && dear(err, usage) {
-		earlier, more, lookErr := m.gathered(ctx, run)
+		runs, earlier, more, lookErr := m.gathered(ctx, run)
 		if lookErr != nil {
 			return lookErr
 		}
+		of = append(of, runs...)
 		if late = true; len(earlier) > 0 {
 			limit = reflect.Capped(limit + int64(part*float64(more)))
 			q.Limit, q.Why = limit, fmt.Sprintf("%s; with %d earlier ones that were too small alone", t.Why, len(earlier))
@@ -192,21 +193,7 @@ func (m *Learner) reflect(ctx context.Context, run *pipeline.Run, events []pipel
 		result.Refused = reflect.OverCap(limit, usage.MicroUSD)
 	}
 	if result.Refused == "" {
-		now := m.o.Now().UTC().Truncate(time.Microsecond)
-		learnings, left, err := reflect.Parse(text, run.Task.Title+"\n"+run.Task.Body, run.Repo.Scope(), impact.LookKey(run.Trace, t.ID, model), run.ID, now)
-		if err == nil {
-			kept, unfounded := m.quoted(ctx, run, learnings)
-			learnings, left = kept, append(left, unfounded...)
-			if len(kept) == 0 && len(unfounded) > 0 {
-				err = errors.New("reflection: " + strings.Join(left, "; "))
-			}
-		}
-		if len(left) > 0 {
-			m.o.Log.InfoContext(ctx, "leave out learnings", "run", run.ID, "trigger", t.ID, "why", strings.Join(left, "; "))
-		}
-		if err != nil {
-			result.Refused = err.Error()
-		} else if result.Learnings, err = m.save(ctx, learnings); err != nil {
+		if err := m.taught(ctx, of, text, impact.LookKey(run.Trace, t.ID, model), &result); err != nil {
 			return err
 		}
 	}
@@ -216,6 +203,54 @@ func (m *Learner) reflect(ctx context.Context, run *pipeline.Run, events []pipel
 	return m.o.Record(ctx, run.ID, made, func(ctx context.Context, tx *store.Tx) error {
 		return m.o.DB.RecordReflection(ctx, tx, run.ID, t.ID, result, m.o.Now())
 	})
+}
+
+// taught keeps what a look back at runs taught, those of the first, and notes in the result which
+// that are and why others are left out.
+func (m *Learner) taught(ctx context.Context, runs []*pipeline.Run, text, key string, result *pipeline.Reflection) error {
+	run := runs[0]
+	trusted, err := m.trusted(ctx, runs)
+	if err != nil {
+		return err
+	}
+	learnings, left, err := reflect.Parse(text, run.Task.Title+"\n"+run.Task.Body, run.Repo.Scope(), key, run.ID, m.o.Now().UTC().Truncate(time.Microsecond))
+	if err == nil {
+		kept, unfounded := m.quoted(ctx, run, learnings)
+		learnings, left = kept, append(left, unfounded...)
+		if len(kept) == 0 && len(unfounded) > 0 {
+			err = errors.New("reflection: " + strings.Join(left, "; "))
+		}
+	}
+	if len(left) > 0 {
+		m.o.Log.InfoContext(ctx, "leave out learnings", "run", run.ID, "trigger", result.Trigger, "why", strings.Join(left, "; "))
+	}
+	if err != nil {
+		result.Refused = err.Error()
+		return nil
+	}
+	for i := range learnings {
+		if !trusted {
+			learnings[i].Weight = 0
+		}
+	}
+	result.Left = left
+	result.Learnings, err = m.save(ctx, learnings)
+	return err
+}
+
+// trusted reports whether people with write access wrote all tasks of the runs. What a model
+// learns of another may be what its writer wants to have learnt, in whatever words.
+func (m *Learner) trusted(ctx context.Context, runs []*pipeline.Run) (bool, error) {
+	for _, run := range runs {
+		if m.o.Weight == nil || run.Repo.Installation == 0 {
+			continue // whoever runs it here
+		}
+		weight, err := m.o.Weight(ctx, run.Repo, run.Task.Author)
+		if err != nil || !(weight > 0) {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // reflectJob is what a look back at a run, or at an answer in it, is asked for as.
@@ -258,24 +293,24 @@ func (m *Learner) look(ctx context.Context, job agent.Job, q agent.Retrospective
 	return text, usage, err
 }
 
-// gathered are the digests of the repository's runs since the last look back that were
-// too small to be looked back at alone, and what a look back at all of them may cost.
-func (m *Learner) gathered(ctx context.Context, run *pipeline.Run) (digests []string, limit int64, err error) {
+// gathered are the repository's runs since the last look back that were too small to be
+// looked back at alone, their digests, and what a look back at all of them may cost.
+func (m *Learner) gathered(ctx context.Context, run *pipeline.Run) (runs []*pipeline.Run, digests []string, limit int64, err error) {
 	rows, err := m.o.DB.Runs(ctx, store.Filter{Repo: run.Repo.FullName(), Before: run.ID, Limit: 2 * gatheredRuns})
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, 0, err
 	}
 	for _, row := range rows {
 		list, err := m.o.DB.Reflections(ctx, row.ID)
 		if err != nil {
-			return nil, 0, err
+			return nil, nil, 0, err
 		}
 		spent, waits := int64(0), false
 		for _, r := range list {
 			spent += r.Usage.MicroUSD
 			waits = waits || strings.HasSuffix(r.Refused, gatherLater)
 			if r.Trigger == reflect.TriggerEnded && r.Refused == "" {
-				return digests, limit, nil // those before were gathered with it
+				return runs, digests, limit, nil // those before were gathered with it
 			}
 		}
 		if !waits {
@@ -283,18 +318,19 @@ func (m *Learner) gathered(ctx context.Context, run *pipeline.Run) (digests []st
 		}
 		past, err := m.o.DB.Load(ctx, row.ID)
 		if err != nil {
-			return nil, 0, err
+			return nil, nil, 0, err
 		}
 		events, err := m.o.DB.Events(ctx, row.ID, 0)
 		if err != nil {
-			return nil, 0, err
+			return nil, nil, 0, err
 		}
+		runs = append(runs, past)
 		digests, limit = append(digests, reflect.Digest(past, events, gatheredBytes)), limit+reflect.Cap(past, spent)
 		if len(digests) == gatheredRuns {
 			break
 		}
 	}
-	return digests, limit, nil
+	return runs, digests, limit, nil
 }
 
 // quotedBytes is how large a file may be that a learning cites.

@@ -18,7 +18,7 @@ import (
 // what they cost; and where what looks back taught was of no use, for a quarter of that.
 func TestSmallRunsAreLookedBackAt(t *testing.T) {
 	const answer = "-- reflector */* --\n@usage input=900 output=60\n" +
-		`{"learnings": [{"type": "semantic", "content": "A fact of %s.", "confidence": 0.6, "stands": "avoid"}]}` + "\n"
+		`{"learnings": [{"type": "semantic", "content": "A fact of %s.", "confidence": 0.5, "stands": "fact"}]}` + "\n"
 	for name, tc := range map[string]struct {
 		cost int64 // of each run, in micro-dollars
 		runs int

@@ -133,10 +133,14 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	if err != nil {
 		return nil, err
 	}
-	a.Learner = memory.New(memory.Options{
+	learner := memory.Options{
 		DB: a.DB, Reflector: agents, Record: a.record, File: a.Gateway.File, Log: o.Log, Now: o.clock(),
 		Reflection: o.Config.Reflection && !o.Silent, Withhold: max(0, cmp.Or(o.Withhold, impact.DefaultRate)),
-	})
+	}
+	if a.github != nil {
+		learner.Weight = a.github.app.Weight
+	}
+	a.Learner = memory.New(learner)
 	a.exec = phase.New(a.executorOptions(o, agents))
 	a.incidents = newIncidents(a, o)
 	if a.github != nil {

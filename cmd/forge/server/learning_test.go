@@ -360,7 +360,7 @@ func TestReflection(t *testing.T) {
 		t.Errorf("stored are %+v", stored)
 	}
 	second := ts.again()
-	if text := ts.event(second.ID, pipeline.EventRecalled).Data.Recall.Text; !strings.Contains(text, "L1 (0.80, procedural, reflection) Greetings are in greet.sh") {
+	if text := ts.event(second.ID, pipeline.EventRecalled).Data.Recall.Text; !strings.Contains(text, "L1 (0.50, procedural, reflection) Greetings are in greet.sh") {
 		t.Errorf("the second run is told %q", text)
 	}
 	for name, o := range map[string]testOptions{"off": {tape: remarkTape + answer, env: map[string]string{"FORGE_REFLECTION": "false"}}, "nobody": {}} {

@@ -111,7 +111,10 @@ func TestRememberIsTakenBack(t *testing.T) {
 	ts.says("Learning 2 is withdrawn, because its comment was edited or deleted")
 	ts.says("Remembered as learning **3**")
 	ts.must(ts.gh.As("acme").DeleteComment(greetRepo, never))
-	ts.says("Learning 1 stays: others said the same.")
+	ts.says("Learning 1 stays: wanda said the same.")
+	if l, err := ts.s.DB.Learning(t.Context(), 1); err != nil || l.Confidence != 0.72 || l.Author.Login != "wanda" {
+		t.Errorf("what wanda alone says is %+v, %v; want her word, at 0.72", l, err)
+	}
 	ts.must(ts.gh.As("acme").EditComment(greetRepo, always, "Never mind"))
 	ts.says("Learning 3 is withdrawn")
 	states := map[int64]pipeline.LearningState{}
@@ -122,7 +125,7 @@ func TestRememberIsTakenBack(t *testing.T) {
 		t.Errorf("remembered (-want +got):\n%s", diff)
 	}
 	say("wanda", "/forge remember tests are written in sh.") // said again, it counts again
-	ts.says("Remembered as learning **3**, with a confidence of 0.98")
+	ts.says("Remembered as learning **3**, with a confidence of 0.72")
 	if l, err := ts.s.DB.Learning(t.Context(), 3); err != nil || l.State != pipeline.LearningActive {
 		t.Errorf("said again: %+v, %v", l, err)
 	}
