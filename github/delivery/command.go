@@ -111,8 +111,8 @@ func check(c *command.Line, slug string) {
 		}
 		first, words = strings.Join(ids, " "), rest
 		if !plain {
-			c.Error = fmt.Sprintf("Nothing was done: is `%s %s` about several learnings, or do numbers begin the reason? Put a colon behind the last learning, or the reason on the lines below.",
-				form, first)
+			c.Error = fmt.Sprintf("Nothing was done: behind `%s %s` stands more on its line, %q, which may turn it around. Write it alone, or the reason behind a colon: `%s %s: it is out of date`.",
+				form, first, text.Clip(words, 100), form, first)
 			return
 		}
 		if seen := command.Keeps(c.Name, slug, joinWords(words, c.Text)); seen != "" {
@@ -133,26 +133,26 @@ func check(c *command.Line, slug string) {
 }
 
 // cutLearnings splits the numbers of learnings off the beginning of a line: "12", "#12",
-// "9, 10 and 11: out of date". It is not plain where several end and the reason begins
-// without a colon.
+// "9, 10 and 11: out of date", "12 because it is out of date". It is not plain where something
+// else stands behind them: in what language it says not to is not told from a reason.
 func cutLearnings(line string) (ids []string, rest string, plain bool) {
-	rest = line
-	colon := false
-	for !colon {
-		word, more := cutWord(rest)
-		if (word == "and" || word == "&" || word == ",") && len(ids) > 0 {
-			word, more = cutWord(more)
-		}
-		id := strings.TrimPrefix(strings.TrimRight(word, ",;:"), "#")
-		if v, err := strconv.ParseInt(id, 10, 64); err != nil || v < 1 {
-			break
-		}
-		if rest, colon = more, strings.HasSuffix(word, ":"); !slices.Contains(ids, id) {
+	m := learnings.FindStringSubmatch(line)
+	if m == nil {
+		return nil, line, false
+	}
+	for _, id := range learningID.FindAllString(m[1], -1) {
+		if !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
 	}
-	return ids, rest, len(ids) < 2 || rest == "" || colon
+	rest = strings.TrimSpace(m[3])
+	return ids, rest, rest == "" || m[2] != ""
 }
+
+var (
+	learnings  = lazyregexp.New(`(?i)^(#?[1-9]\d{0,17}(?:\s*(?:,|&|\band\b|\s)\s*(?:and\s+)?#?[1-9]\d{0,17})*)\b[.,;]?\s*([:：]|because\b)?(.*)$`)
+	learningID = lazyregexp.New(`[1-9]\d*`)
+)
 
 // handle is the name of a finding; see pipeline.Run.Handle.
 var handle = lazyregexp.New(`^[Ff][0-9]{1,4}$`)

@@ -65,8 +65,8 @@ var All = []Spec{
 	{Name: "cancel", Settles: true, Help: [][2]string{{"`/SLUG cancel`", "give it up"}}},
 	{Name: "memory", Memory: true, Help: [][2]string{{"`/SLUG memory` · `/SLUG memory WORDS`", "what Forge remembers of this repository, about the words"}}},
 	{Name: "remember", Takes: TakesText, Memory: true, Example: "Errors are wrapped with the activity and its inputs.", Help: [][2]string{
-		{"`/SLUG remember WORDS`", "tell it something to remember"}}},
-	{Name: "forget", Takes: TakesLearning, Memory: true, Example: "12 it is out of date", Help: [][2]string{{"`/SLUG forget ID…`", "take learnings out of use; `remember ID…` brings them back"}}},
+		{"`/SLUG remember WORDS` · `/SLUG remember ID`", "tell it something to remember; that what a run taught itself holds"}}},
+	{Name: "forget", Takes: TakesLearning, Memory: true, Example: "12: it is out of date", Help: [][2]string{{"`/SLUG forget ID…` · `/SLUG forget ID: WHY`", "take learnings out of use; `remember ID…` brings them back"}}},
 	{Name: "incident", Takes: TakesChoice, Outside: true, Help: [][2]string{
 		{"`/SLUG incident ID CHOICE` · `/SLUG incident open WORDS`", "answer an incident: issue, run, revert, rollback, dismiss WHY, mute 2h; say what goes wrong"}}},
 	{Name: "ship", Takes: TakesChoice, Outside: true, Help: [][2]string{

@@ -63,15 +63,15 @@ func TestMemoryOnGitHub(t *testing.T) {
 	ts.outcome("issue_comment", "rita may not command Forge")
 	ts.comment("acme", "/forge forget 77")
 	ts.says("There is no learning 77 of acme/greet")
-	ts.comment("acme", "/forge forget 1 it is only half of it")
+	ts.comment("acme", "/forge forget 1: it is only half of it")
 	ts.says("Learning 1 is forgotten")
 	history, err := ts.s.DB.History(t.Context(), 1)
 	if err != nil || len(history) != 1 || history[0].By.Login != "acme" || history[0].What != "forgotten: it is only half of it" {
 		t.Errorf("its history is %+v, %v", history, err)
 	}
 	ts.says("`/forge remember 1` does")
-	ts.comment("acme", "/forge forget 2 not, please keep it")
-	ts.says("Nothing was done: the words that came with `/forge forget 2` may take it back")
+	ts.comment("acme", "/forge forget 2 nope, wrong number")
+	ts.says("Nothing was done: behind `/forge forget 2` stands more on its line")
 	ts.comment("acme", "/forge forget 2 77")
 	ts.says("Learning 2 is forgotten")
 	ts.says("There is no learning 77")
@@ -188,7 +188,7 @@ func TestMemoryChangesAreEvents(t *testing.T) {
 	ts.says("Remembered as learning **1**, with a confidence of 0.90")
 	ts.comment("wanda", "/forge remember The comma is right")
 	ts.says("Remembered as learning **1**, with a confidence of 0.98")
-	ts.comment("wanda", "/forge forget 1 it is a semicolon")
+	ts.comment("wanda", "/forge forget 1: it is a semicolon")
 	gone := ts.event(run.ID, pipeline.EventForgotten)
 	if gone.Source != "human:wanda" || gone.Data.Actor.Login != "wanda" || gone.Data.Learning.ID != 1 || gone.Data.Learning.Content != "" || gone.Data.Note != "it is a semicolon" {
 		t.Errorf("the event is %+v of %+v", gone, gone.Data.Learning)
