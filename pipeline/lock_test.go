@@ -31,7 +31,7 @@ func TestLocked(t *testing.T) {
 func TestReportOfLockedAlone(t *testing.T) {
 	run := &Run{}
 	run.Iterations = []Iteration{{Number: 1, Review: &Review{}}}
-	const said = "Locked, and no manifest asks for it: "
+	const said = "Installed, and not as a manifest asks for it: "
 	if got := run.Report(1); strings.Contains(got, said) {
 		t.Errorf("nothing was locked:\n%s", got)
 	}

@@ -117,7 +117,7 @@ func (r *Run) reportOf(it *Iteration, tier string) string {
 	}
 	if it.Review != nil {
 		for _, line := range it.Review.LockedAlone {
-			fmt.Fprintf(&b, "Locked, and no manifest asks for it: %s\n\n", text.Clip(text.OneLine(line), 2000))
+			fmt.Fprintf(&b, "Installed, and not as a manifest asks for it: %s\n\n", text.Clip(text.OneLine(line), 2000))
 		}
 	}
 	if it.Number > 1 {

@@ -17,29 +17,81 @@ import (
 	"forge/pipeline/worktree"
 )
 
-// goLocks finds the modules whose go.mod or go.sum lacks what a change imports or requires.
+// goLocks finds the modules whose go.mod or go.sum lacks what a change imports or requires,
+// and those that take one of them from its directory: what it needs by then they need, too.
 // One that has its packages in the repository is not written: what these lack is said.
 func goLocks(e Edit, host Host) ([]*Lock, error) {
 	f := &finder{files: slices.DeleteFunc(slices.Clone(e.Now.Paths), foreign), host: host}
-	var out []*Lock
 	dirs := f.dirs("go.mod")
-	for _, dir := range dirs {
+	taken, err := takenFrom(e, dirs)
+	if err != nil {
+		return nil, err
+	}
+	var out []*Lock
+	needs := map[string]bool{} // modules that need something else than before
+	for _, dir := range takenFirst(dirs, taken) {
+		all := e.touches(path.Join(dir, "go.mod")) || slices.ContainsFunc(taken[dir], func(d string) bool { return needs[d] })
 		find := goLock
 		if slices.Contains(e.Now.Paths, path.Join(dir, vendorList)) {
 			find = vendored
 		}
-		l, err := find(e, f, dir, dirs)
+		l, err := find(e, f, dir, dirs, all)
 		if err != nil {
 			return nil, err
 		}
 		if l != nil {
-			out = append(out, l)
+			out, needs[dir] = append(out, l), true
 		}
 	}
 	return out, nil
 }
 
-func goLock(e Edit, f *finder, dir string, modules []string) (*Lock, error) {
+// takenFrom are the directories that modules take others from.
+func takenFrom(e Edit, dirs []string) (map[string][]string, error) {
+	out := map[string][]string{}
+	for _, dir := range dirs {
+		now, err := e.Now.Text(path.Join(dir, "go.mod"))
+		if err != nil {
+			return nil, err
+		}
+		manifest, err := modfile.Parse(dir, now, nil)
+		if err != nil {
+			continue // its build says so
+		}
+		for _, r := range manifest.Replace {
+			if r.New.Version == "" && !path.IsAbs(r.New.Path) {
+				out[dir] = append(out[dir], path.Join(dir, r.New.Path))
+			}
+		}
+	}
+	return out, nil
+}
+
+// takenFirst brings modules before those that take them from their directories.
+func takenFirst(dirs []string, taken map[string][]string) []string {
+	var out []string
+	met := map[string]bool{}
+	var add func(dir string)
+	add = func(dir string) {
+		if met[dir] {
+			return
+		}
+		met[dir] = true
+		for _, d := range taken[dir] {
+			add(d)
+		}
+		if slices.Contains(dirs, dir) {
+			out = append(out, dir)
+		}
+	}
+	for _, dir := range dirs {
+		add(dir)
+	}
+	return out
+}
+
+// goLock is of all packages of a module, or of those that a change imports anew.
+func goLock(e Edit, f *finder, dir string, modules []string, all bool) (*Lock, error) {
 	mod, sum := path.Join(dir, "go.mod"), path.Join(dir, "go.sum")
 	now, err := e.Now.Text(mod)
 	if err != nil {
@@ -50,7 +102,7 @@ func goLock(e Edit, f *finder, dir string, modules []string) (*Lock, error) {
 		return nil, nil // its build says so
 	}
 	what := []string{"./..."}
-	if !e.touches(mod) {
+	if !all {
 		if what, err = imported(e, dir, modules, manifest.Module.Mod.Path); err != nil || len(what) == 0 {
 			return nil, err
 		}

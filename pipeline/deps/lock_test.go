@@ -63,6 +63,8 @@ func TestFindLocks(t *testing.T) {
 		{"a package is imported as before", module, map[string]string{"a.go": "package a\n\nimport _ \"example.com/left\"\n\nvar B int\n"}, ""},
 		{"in the module beneath", map[string]string{"go.mod": goMod, "sub/go.mod": "module example.com/sub\n"}, map[string]string{"sub/b.go": "package a\n\nimport _ \"example.com/right\"\n"},
 			"go in sub: example.com/right"},
+		{"a module takes it from its directory", map[string]string{"a/go.mod": "module example.com/a\n", "app/go.mod": goMod + "replace example.com/b => ../b\n", "b/go.mod": "module example.com/b\n\nreplace example.com/a => ../a\n", "c/go.mod": "module example.com/c\n"},
+			map[string]string{"a/go.mod": "module example.com/a\n\nrequire example.com/right v1.0.0\n"}, "go in a: ./...; go in b: ./...; go in app: ./..."},
 		{"packages are in the repository", map[string]string{"go.mod": goMod, "vendor/modules.txt": ""}, map[string]string{"go.mod": goMod + "\nretract v0.1.0\n"}, ""},
 		{"a package is asked for", npm, node(`"left":"1.0.0","right":"^1"`), "npm"},
 		{"without a lock file", map[string]string{"package.json": "{}"}, node(`"right":"1"`), ""},

@@ -30,16 +30,22 @@ type lockEntry struct {
 	address string // "": that of the registry
 	sum     string
 	noSum   bool // it needs none: it is in another's archive, or said elsewhere
+	alias   bool // who asks for it asks for another package by that name
 }
 
-// HandWritten says why changed lock files are not taken as they are, except for those that
-// package managers have made.
+// HandWritten says why changed lock files and vendored packages are not taken as they are,
+// except for lock files that package managers have made of older ones. One that they made of
+// a new one has what that said.
 func HandWritten(e Edit, made func(name string) bool) (wrong []string, err error) {
+	if of := Vendored(e.Changed, e.Before, e.Now); len(of) > 0 {
+		wrong = append(wrong, fmt.Sprintf("dependencies: packages of others are not taken as they were written: %s. Undo that; where the task cannot be done without it, "+
+			"say in `unable` that a person has to vendor them on the branch first", strings.Join(of, "; ")))
+	}
 	for _, name := range e.Changed {
-		if !isNodeLock(name) || foreign(name) || made(name) {
+		if !isNodeLock(name) || foreign(name) || made(name) && slices.Contains(e.Before.Paths, name) {
 			continue
 		}
-		d, err := diffLocks(e.Before, e.Now, name)
+		d, err := diffLocks(e.Before, e.Now, name, made(name))
 		if err != nil {
 			return nil, err
 		}
@@ -60,7 +66,7 @@ func LockedAlone(base, now Files) (lines []string, err error) {
 		if !isNodeLock(name) || foreign(name) {
 			continue
 		}
-		d, err := diffLocks(base, now, name)
+		d, err := diffLocks(base, now, name, true)
 		if err != nil {
 			return nil, err
 		}
@@ -125,7 +131,9 @@ func manifestDiffers(base, now Files, dir string) (bool, error) {
 // lockDiff is how a lock file differs from what it was.
 type lockDiff struct{ wrong, moved []string }
 
-func diffLocks(before, now Files, name string) (d lockDiff, err error) {
+// diffLocks compares what lock files say. With aliases, names that whoever asks gives to
+// other packages are right.
+func diffLocks(before, now Files, name string, aliases bool) (d lockDiff, err error) {
 	was, err := before.Text(name)
 	if err != nil {
 		return d, err
@@ -144,17 +152,17 @@ func diffLocks(before, now Files, name string) (d lockDiff, err error) {
 		return d, nil
 	}
 	had, _ := entriesOf(name, was) // of one that could not be read nothing was known
-	d.compare(had, after)
+	d.compare(had, after, aliases)
 	return d, nil
 }
 
-func (d *lockDiff) compare(had, now []lockEntry) {
+func (d *lockDiff) compare(had, now []lockEntry, aliases bool) {
 	left := slices.DeleteFunc(slices.Clone(had), func(e lockEntry) bool { return slices.Contains(now, e) })
 	for _, e := range now {
 		if slices.Contains(had, e) {
 			continue
 		}
-		for _, why := range e.faults(had, now) {
+		for _, why := range e.faults(had, now, aliases) {
 			d.wrong = append(d.wrong, e.String()+" "+why)
 		}
 		from := slices.IndexFunc(left, func(l lockEntry) bool { return l.at == e.at && l.as == e.as })
@@ -222,8 +230,8 @@ func shownAddress(address string) string {
 }
 
 // faults are why an entry is not that of its package.
-func (e lockEntry) faults(had, now []lockEntry) (out []string) {
-	if e.as != e.name && !slices.ContainsFunc(had, func(h lockEntry) bool { return h.as == e.as && h.name == e.name }) {
+func (e lockEntry) faults(had, now []lockEntry, aliases bool) (out []string) {
+	if e.as != e.name && !(aliases && e.alias) && !slices.ContainsFunc(had, func(h lockEntry) bool { return h.as == e.as && h.name == e.name }) {
 		out = append(out, "is another package, "+text.Clip(text.OneLine(e.name+" "+e.version), 200))
 	}
 	if e.address != "" && !slices.ContainsFunc(had, func(h lockEntry) bool { return h.name == e.name && h.version == e.version && h.address == e.address }) {
@@ -317,6 +325,7 @@ func npmEntries(content []byte) ([]lockEntry, error) {
 		return nil, err
 	}
 	out := npmOld(nil, "dependencies", tableOf(file, "dependencies"), 0)
+	aliases := aliasesIn(tableOf(file, "packages"))
 	for at, v := range tableOf(file, "packages") {
 		p, _ := v.(map[string]any)
 		_, as, ok := cutLast(at, "node_modules/")
@@ -325,12 +334,28 @@ func npmEntries(content []byte) ([]lockEntry, error) {
 		}
 		e := lockEntry{at: at, as: as, name: as, version: textOf(p, "version"), address: textOf(p, "resolved"), sum: textOf(p, "integrity")}
 		if own := textOf(p, "name"); own != "" {
-			e.name = own
+			e.name, e.alias = own, aliases[as+"="+own]
 		}
 		e.noSum = p["link"] == true || p["inBundle"] == true && e.address == ""
 		out = append(out, e)
 	}
 	return out, nil
+}
+
+// aliasesIn are the names by which packages ask for others: NAME=THE OTHER'S.
+func aliasesIn(packages map[string]any) map[string]bool {
+	out := map[string]bool{}
+	for _, v := range packages {
+		p, _ := v.(map[string]any)
+		for _, kind := range []string{"dependencies", "devDependencies", "optionalDependencies"} {
+			for as, spec := range tableOf(p, kind) {
+				if _, name := specName(as + "@" + fmt.Sprint(spec)); name != as {
+					out[as+"="+name] = true
+				}
+			}
+		}
+	}
+	return out
 }
 
 // npmOld reads what npm 6 installs by.
@@ -340,6 +365,7 @@ func npmOld(out []lockEntry, at string, table map[string]any, depth int) []lockE
 		e := lockEntry{at: at + ">" + as, as: as, name: as, version: textOf(p, "version"), address: textOf(p, "resolved"), sum: textOf(p, "integrity")}
 		if spec, ok := strings.CutPrefix(e.version, "npm:"); ok {
 			e.name, e.version, _ = cutLast(spec, "@")
+			e.alias = true // npm 6 says no more
 		}
 		if strings.Contains(e.version, ":") && e.address == "" {
 			e.address = e.version // a git address, or a place
@@ -399,6 +425,8 @@ func pnpmEdges(out []lockEntry, who string, of map[string]any) []lockEntry {
 			e := lockEntry{at: who, as: as, name: as, address: said, noSum: true}
 			if m := pnpmKey.FindStringSubmatch(said); m != nil {
 				e.name, e.version, e.address = m[1], m[2], ""
+				_, asked := specName(as + "@" + textOf(is, "specifier"))
+				e.alias = asked == e.name
 			}
 			out = append(out, e)
 		}
@@ -444,7 +472,9 @@ func berryEntries(content []byte) ([]lockEntry, error) {
 			e.address = params
 		}
 		for spec := range strings.SplitSeq(header, ",") {
-			e.as, _ = specName(strings.TrimSpace(spec))
+			var asked string
+			e.as, asked = specName(strings.TrimSpace(spec))
+			e.alias = asked == e.name
 			out = append(out, e)
 		}
 	}
@@ -459,7 +489,7 @@ func yarnEntries(content []byte) ([]lockEntry, error) {
 	end := func() {
 		for _, spec := range header {
 			as, name := specName(spec)
-			e := lockEntry{at: strings.Join(header, ", "), as: as, name: name, version: fields["version"], address: fields["resolved"], sum: fields["integrity"]}
+			e := lockEntry{at: strings.Join(header, ", "), as: as, name: name, version: fields["version"], address: fields["resolved"], sum: fields["integrity"], alias: true}
 			if _, sha, ok := strings.Cut(e.address, "#"); ok && e.sum == "" {
 				e.sum = sha
 			}

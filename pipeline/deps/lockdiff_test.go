@@ -1,6 +1,7 @@
 package deps
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -93,5 +94,33 @@ func TestLockedWithAManifest(t *testing.T) {
 	e = edit(before, map[string]string{"package.json": asks, file: strings.ReplaceAll(lockOf[file], "sha512-ms3", "sha512-other")})
 	if lines, err := LockedAlone(e.Base, e.Now); err != nil || len(lines) != 1 || !strings.Contains(lines[0], "another checksum") {
 		t.Errorf("what is wrong: %q, %v", lines, err)
+	}
+}
+
+// A lock file that is new is looked through entry by entry, whether or not the package
+// manager has added to it: it keeps what it was given.
+func TestNewLock(t *testing.T) {
+	const file = "package-lock.json"
+	lie := strings.NewReplacer("/ms/-/ms-2.1.3.tgz", "/semver/-/semver-7.6.0.tgz", "sha512-ms3", "sha512-semver").Replace(lockOf[file])
+	aliased := strings.NewReplacer(`"ms":"^2"`, `"react":"npm:ms@^2"`, `"node_modules/ms":{`, `"node_modules/react":{"name":"ms",`).Replace(lockOf[file])
+	for _, tt := range []struct{ name, file, lock, want string }{
+		{"all of their names", file, lockOf[file], ""},
+		{"another archive", file, lie, "ms 2.1.3 comes from https://registry.npmjs.org/semver/-/semver-7.6.0.tgz"},
+		{"another archive, in a directory", "tools/" + file, lie, "ms 2.1.3 comes from"},
+		{"another archive, beside a lock file", "npm-shrinkwrap.json", lie, "ms 2.1.3 comes from"},
+		{"a name that is asked for", file, aliased, ""},
+		{"one that nobody asks for", file, strings.Replace(aliased, "npm:ms@", "", 1), "react 2.1.3 is another package, ms 2.1.3"},
+		{"pnpm, a name that is asked for", "pnpm-lock.yaml", strings.NewReplacer("      ms:\n        specifier: ^2\n        version: 2.1.3", "      react:\n        specifier: npm:ms@^2\n        version: ms@2.1.3").Replace(lockOf["pnpm-lock.yaml"]), ""},
+		{"Yarn 4, a name that is asked for", "b/yarn.lock", strings.Replace(lockOf["b/yarn.lock"], `"ms@npm:^2"`, `"react@npm:ms@^2"`, 1), ""},
+		{"Yarn 4, one that nobody asks for", "b/yarn.lock", strings.Replace(lockOf["b/yarn.lock"], `"ms@npm:^2"`, `"react@npm:^2"`, 1), "react 2.1.3 is another package, ms 2.1.3"},
+	} {
+		e := edit(map[string]string{"package.json": "{}"}, map[string]string{tt.file: tt.lock})
+		wrong, err := HandWritten(e, func(name string) bool { return name == tt.file })
+		if said := strings.Join(wrong, "\n"); err != nil || !strings.Contains(said, tt.want) || tt.want == "" && said != "" {
+			t.Errorf("%s: %q, %v, want %q", tt.name, said, err, tt.want)
+		}
+	}
+	if got := lockedIn(file, []byte(aliased))["react"]; !slices.Equal(got, []string{"npm:ms@2.1.3"}) {
+		t.Errorf("another package by a name of its own is named as %q", got)
 	}
 }

@@ -278,13 +278,18 @@ func cameIn(p *Project, was, is map[string][]string, direct map[string]bool) (ou
 }
 
 // lockedIn are the versions of packages in a lock file, by the names that they are found by,
-// sorted; none where it cannot be read.
+// sorted; none where it cannot be read. That of another package by that name is as npm has
+// it, npm:NAME@VERSION.
 func lockedIn(file string, content []byte) map[string][]string {
 	out := map[string][]string{}
 	entries, _ := entriesOf(file, content)
 	for _, e := range entries {
-		if e.version != "" && !slices.Contains(out[e.as], e.version) {
-			out[e.as] = append(out[e.as], e.version)
+		version := e.version
+		if version != "" && e.name != e.as {
+			version = "npm:" + e.name + "@" + version
+		}
+		if version != "" && !slices.Contains(out[e.as], version) {
+			out[e.as] = append(out[e.as], version)
 		}
 	}
 	for _, versions := range out {

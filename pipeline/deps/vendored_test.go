@@ -41,3 +41,31 @@ func TestVendoredModule(t *testing.T) {
 		}
 	}
 }
+
+// Packages of others are not written by hand, and whoever has done it: it is said.
+func TestVendoredByHand(t *testing.T) {
+	before := map[string]string{"go.mod": goMod, "vendor/modules.txt": "# example.com/left v1.0.0\n", "vendor/example.com/left/a.go": "package left\n",
+		"php/vendor/composer/installed.json": "[]", "rs/vendor/left/.cargo-checksum.json": "{}", "src/vendor/list.go": "package vendor\n"}
+	for _, tt := range []struct{ file, want string }{
+		{"vendor/example.com/left/a.go", "vendor/: example.com/left/a.go"},
+		{"vendor/example.com/right/a.go", "vendor/: example.com/right/a.go"},
+		{"vendor/modules.txt", "vendor/: modules.txt"},
+		{"lib/vendor/modules.txt", "lib/vendor/: modules.txt"},
+		{"php/vendor/acme/left/a.php", "php/vendor/: acme/left/a.php"},
+		{"rs/vendor/left/src/lib.rs", "rs/vendor/: left/src/lib.rs"},
+		{"web/node_modules/left/index.js", "web/node_modules/: left/index.js"},
+		{"src/vendor/list.go", ""}, // the repository's own
+		{"rs/vendor/own.rs", ""},
+		{"testdata/vendor/modules.txt", ""},
+		{"internal/testdata/node_modules/left/index.js", ""},
+	} {
+		e := edit(before, map[string]string{tt.file: "other"})
+		if got := strings.Join(Vendored(e.Changed, e.Before, e.Now), "\n"); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.file, got, tt.want)
+		}
+		wrong, err := HandWritten(e, func(string) bool { return false })
+		if err != nil || (len(wrong) > 0) != (tt.want != "") || tt.want != "" && !strings.Contains(wrong[0], tt.want) {
+			t.Errorf("%s: refused with %q, %v, want %q", tt.file, wrong, err, tt.want)
+		}
+	}
+}

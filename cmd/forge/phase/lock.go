@@ -127,7 +127,7 @@ func (x *Executor) filesAt(ctx context.Context, run *pipeline.Run, sha string) (
 }
 
 // lockedAlone says what lock files of the change say else than those of its base, where no
-// manifest asks for that: whoever has written it.
+// manifest asks for that, and which vendored packages it changes: whoever has written it.
 func (x *Executor) lockedAlone(ctx context.Context, run *pipeline.Run) ([]string, error) {
 	base, err := x.filesAt(ctx, run, run.Base)
 	if err != nil {
@@ -141,7 +141,8 @@ func (x *Executor) lockedAlone(ctx context.Context, run *pipeline.Run) ([]string
 	if err != nil {
 		return nil, fmt.Errorf("compare lock files: %w", err)
 	}
-	return lines, nil
+	changed, err := x.o.Gateway.Changed(ctx, run.Repo, run.Base, run.Head)
+	return append(lines, deps.Vendored(changed, base, head)...), err
 }
 
 // edit is what the work tree changes.

@@ -365,7 +365,7 @@ func TestLockFileByHand(t *testing.T) {
 	ts := newTestServer(t, o)
 	ts.label("acme")
 	run := ts.untilState(pipeline.StateVerified)
-	if report := run.Report(1); !strings.Contains(report, "Locked, and no manifest asks for it: package-lock.json: "+moved) {
+	if report := run.Report(1); !strings.Contains(report, "Installed, and not as a manifest asks for it: package-lock.json: "+moved) {
 		t.Errorf("the report does not say so:\n%s", report)
 	}
 }
