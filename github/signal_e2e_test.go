@@ -228,6 +228,9 @@ func (c *trial) told(list []pipeline.Signal) []string {
 		if s.Button {
 			text += " (button)"
 		}
+		if s.Unsure {
+			text += " (unsure)"
+		}
 		out = append(out, text)
 	}
 	slices.Sort(out)
@@ -336,10 +339,10 @@ func TestSignalDismissed(t *testing.T) {
 			c.expect("refusing", c.news(), "answered OFF bbbb by carol 0.8: Hm, let me see.",
 				"dismissed bbbb by carol 0.8: Won't fix: the caller has no context.")
 			c.must(c.as("boss").Reply("octo/repo", c.comment("bbbb"), "This is not by design."))
-			c.expect("somebody else's consent", c.news())
+			c.expect("somebody else's consent", c.news(), "dismissed bbbb by carol 0.8: Won't fix: the caller has no context. (unsure)")
 			c.again()
 			c.must(c.as("carol").Reply("octo/repo", c.comment("bbbb"), "Oh, you are right. Good catch."))
-			c.expect("consent", c.news(), "dismissed OFF bbbb by carol 0.8: Won't fix: the caller has no context.")
+			c.expect("consent", c.news(), "dismissed OFF bbbb by carol 0.8: Won't fix: the caller has no context. (unsure)")
 			c.again()
 		}},
 		{"by command", func(c *trial) {

@@ -99,9 +99,9 @@ func TestSignalFixedByHuman(t *testing.T) {
 			c.push("carol", old, own)
 			c.must(c.as("mallory").Reply("octo/repo", c.comment("bbbb"), "False positive."))
 			c.must(c.as("alice").Resolve("octo/repo", c.comment("bbbb")))
-			c.expect("a stranger's word", c.news(), "dismissed bbbb by mallory 0: False positive.", "mended bbbb by carol 0.8")
+			c.expect("a stranger's word", c.news(), "dismissed bbbb by mallory 0: False positive. (unsure)", "mended bbbb by carol 0.8")
 			c.must(c.as("carol").Reply("octo/repo", c.comment("bbbb"), "By design."))
-			c.expect("the word of one who belongs here", c.news(), "dismissed bbbb by carol 0.8: By design.", "mended OFF bbbb by carol 0.8")
+			c.expect("the word of one who belongs here", c.news(), "dismissed bbbb by carol 0.8: By design. (unsure)", "mended OFF bbbb by carol 0.8")
 			c.again()
 		}},
 		{"deleted afterwards", func(c *trial) {

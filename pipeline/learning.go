@@ -54,7 +54,7 @@ type Signal struct {
 	Where   string     `json:"where,omitempty"`   // of an applied suggestion: "" in its place, else the path and line
 	Button  bool       `json:"button,omitempty"`  // applied by GitHub's own button: committed by web-flow with the bot as co-author
 	Implied bool       `json:"implied,omitempty"` // derived from what did not happen; weak
-	Unsure  bool       `json:"unsure,omitempty"`  // what became of the code speaks against the words: it holds in its run, and teaches nothing
+	Unsure  bool       `json:"unsure,omitempty"`  // what became of the code, or somebody else, speaks against the words: it holds in its run, and teaches nothing
 	Comment int64      `json:"comment,omitempty"` // id of the comment that it is about, or that it is
 	Scope   string     `json:"scope,omitempty"`   // of the repository that it happened in; keys are unique within it
 	Run     int64      `json:"run,omitempty"`     //

@@ -135,6 +135,12 @@ var protections = []protection{
 	{"learn/reflect/refuse.go", `case learn.Stands(l) == learn.StandAvoid:`, `case false:`, "TestParseRefuses"},
 	{"cmd/forge/memory/retrospective.go", `if err != nil || !(weight > 0) {`, `if err != nil || weight < 0 {`, "TestReflectionsAreHints"},
 
+	// H1: a dismissal that somebody lets stand alone.
+	{"github/feedback/thread.go", `objects = g.objects(c, st)`, `objects = false`, "TestContestedDismissals"},
+	{"github/feedback/thread.go", `objects := st == Agree && !of.command`, `objects := false`, "TestContestedDismissals"},
+	{"github/feedback/thread.go", `if w, err := g.weigh(ctx, c.Author); err != nil || w > 0 {`, `if _, err := g.weigh(ctx, c.Author); true {`, "TestContestedDismissals"},
+	{"github/feedback/thread.go", `return negates(words(spell(own(c.Body))))`, `return false`, "TestContestedDismissals"},
+
 	// S19, S20: who starts and steers.
 	{"pipeline/work/notices.go", `return permission == "admin" || permission == "maintain" || permission == "write"`, `return permission != "none"`, "TestEdits"},
 	{"pipeline/work/turns.go", `if err != nil || n <= limit {`, `if err != nil || n >= limit {`, "TestAnswersComeToAnEnd|TestRemarksAreLookedAtTogether"},

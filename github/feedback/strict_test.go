@@ -4,8 +4,10 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/record"
 )
 
 // Covers H1 and V2: words that name a refusal let what blocks stand, and are said to do so; a
@@ -69,5 +71,52 @@ func TestWordsAgainstPeople(t *testing.T) {
 				t.Errorf("%q, after somebody else's words: %t: dismissed %t, want %t", c.words, before != nil, got, want)
 			}
 		}
+	}
+}
+
+// Covers H1, lessons 28: a dismissal that somebody else with write access lets stand alone holds in
+// its run and teaches nothing, in whatever words they say so.
+func TestContestedDismissals(t *testing.T) {
+	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	say := func(who pipeline.Actor, text string, minute int) Comment {
+		m := at.Add(time.Duration(minute) * time.Minute)
+		return Comment{ID: int64(600 + minute), Author: who, Body: text, Created: m, Updated: m}
+	}
+	no := say(boss, "By design.", 1)
+	for _, c := range []struct {
+		name    string
+		replies []Comment
+		teaches bool
+	}{
+		{"nobody else", []Comment{no}, true},
+		{"no", []Comment{no, say(alice, "No.", 2)}, false},
+		{"no, and why", []Comment{no, say(alice, "No, this is a bug. Please fix it.", 2)}, false},
+		{"in another language", []Comment{no, say(alice, "同意しません。", 2)}, false},
+		{"in words of no table", []Comment{no, say(alice, "Eso rompe la tienda, lo vi ayer.", 2)}, false},
+		{"after a command", []Comment{say(boss, "/forge dismiss by design", 1), say(alice, "No, this is a bug.", 2)}, false},
+		{"before a command", []Comment{say(alice, "No, this is a bug.", 0), say(boss, "/forge dismiss by design", 1)}, true},
+		{"before the words", []Comment{say(alice, "This is a bug.", 0), no}, false},
+		{"a question before", []Comment{say(alice, "Hm, can we merge without this one.", 0), no}, true},
+		{"a question", []Comment{no, say(alice, "Really?", 2)}, true},
+		{"thanks", []Comment{no, say(alice, "Thanks!", 2)}, true},
+		{"fine", []Comment{no, say(alice, "No.", 2), say(alice, "OK, thanks.", 3)}, true},
+		{"the same", []Comment{no, say(alice, "False positive.", 2)}, true},
+		{"a stranger", []Comment{no, say(guest, "No, this is a bug.", 2)}, true},
+		{"hidden", []Comment{no, {ID: 602, Author: alice, Body: "No.", Updated: at.Add(time.Hour), Hidden: "off-topic"}}, true},
+		{"a command", []Comment{no, say(alice, "/forge status", 2)}, true},
+	} {
+		g := tester(&Pull{State: "OPEN", Number: 8, Threads: []Thread{forgeTalk("aaaa", c.replies...)}}, pipeline.Notice{})
+		list, err := g.finish(context.Background(), g.all)
+		i := slices.IndexFunc(list, func(s pipeline.Signal) bool { return s.Kind == pipeline.SignalDismissed })
+		if err != nil || i < 0 || list[i].Unsure == c.teaches {
+			t.Errorf("%s: %+v, %v; want a dismissal that teaches: %t", c.name, list, err, c.teaches)
+		}
+	}
+	read := say(alice, "Eso no rompe nada.", 2)
+	g := tester(&Pull{State: "OPEN", Number: 8, Threads: []Thread{forgeTalk("aaaa", no, read)}}, pipeline.Notice{}, pipeline.Signal{Key: record.ReadKey(read.ID),
+		Kind: pipeline.SignalRead, Reading: &record.Reading{Meaning: record.MeaningRefuses, Digest: record.TextDigest(read.Body)}})
+	list, err := g.finish(context.Background(), g.all)
+	if i := slices.IndexFunc(list, func(s pipeline.Signal) bool { return s.Kind == pipeline.SignalDismissed }); err != nil || i < 0 || list[i].Unsure {
+		t.Errorf("what a model reads as another refusal: %+v, %v", list, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"forge/github/delivery"
 	"forge/github/render"
 	"forge/pipeline"
+	"forge/pipeline/record"
 )
 
 // outcome is what became of the lines that a comment is about.
@@ -419,9 +421,55 @@ func (g *collector) dismissed(ctx context.Context, t *Thread, s pipeline.Signal,
 		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(min(1, len(b.text)), min(1, len(a.text))), a.at.Compare(b.at))
 	})
 	s.Actor, s.At, s.Text, s.Weight, s.Waited = best.by, best.at, kept(best.text), best.weight, waited(best.at, c.Created)
-	s.Unsure = !best.command && (v.people || v.kind == pipeline.SignalApplied)
+	against, err := g.contested(ctx, t, &best)
+	if err != nil {
+		return false, err
+	}
+	s.Unsure = against || !best.command && (v.people || v.kind == pipeline.SignalApplied)
 	g.fact(s)
 	return true, nil
+}
+
+// contested reports whether somebody else with write access, by what they said last, lets a
+// dismissal stand alone: after it, in words that are no dismissal themselves, whatever they mean
+// in whatever language; before it, that the finding is right. A command decides what was said before.
+func (g *collector) contested(ctx context.Context, t *Thread, of *reason) (bool, error) {
+	last := map[int64]*Comment{}
+	for i := range t.Comments[1:] {
+		if c := &t.Comments[1+i]; g.human(c.Author) && c.Hidden == "" && c.Author.ID != of.by.ID {
+			last[c.Author.ID] = c
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(last)) {
+		c := last[id]
+		st, _, _ := g.stance(c)
+		objects := st == Agree && !of.command
+		if !c.Updated.Before(of.at) {
+			objects = g.objects(c, st)
+		}
+		if !objects {
+			continue
+		}
+		if w, err := g.weigh(ctx, c.Author); err != nil || w > 0 {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// objects reports whether words that follow a dismissal may speak against it: all but another
+// dismissal, a question, and chatter that denies nothing.
+func (g *collector) objects(c *Comment, st Stance) bool {
+	if _, command := delivery.ParseCommand(c.Body, g.slug); command || asks(c.Body) {
+		return false
+	}
+	if r := g.reading(c); r != nil && (r.Meaning == record.MeaningRefuses || r.Meaning == record.MeaningQuestion) {
+		return false
+	}
+	if Chatter(c.Body) {
+		return negates(words(spell(own(c.Body))))
+	}
+	return st != Dismiss
 }
 
 // refusals are the people whose last plain word in the conversation refuses the

@@ -422,8 +422,8 @@ func signalled(s *pipeline.Signal) string {
 	if s.Kind == pipeline.SignalGap && s.Finding != "" {
 		what = "remarked beside a finding"
 	}
-	if s.Unsure {
-		what += ", and the code was changed all the same"
+	if s.Unsure && s.Kind == pipeline.SignalDismissed {
+		what += ", which the code or somebody else speaks against"
 	}
 	if s.Kind == pipeline.SignalRead && s.Reading != nil {
 		what += ": " + string(s.Reading.Meaning)
