@@ -8,6 +8,7 @@ import (
 
 	"forge/github/render"
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 )
 
@@ -156,6 +157,9 @@ func each(ctx context.Context, steps ...func(context.Context) error) error {
 // hasCommit reports whether the run has work of its own on its branch.
 func (p *publisher) hasCommit() bool { return p.run.Head != "" && p.run.Head != p.run.Base }
 
+// inTheWay is what git says of a branch whose name is the beginning of another's.
+var inTheWay = lazyregexp.New(`cannot lock ref [^\n]*'refs/heads/([^']+)' exists`)
+
 // push brings the branch to the run's head.
 func (p *publisher) push(ctx context.Context) (*pipeline.Event, error) {
 	r := p.run
@@ -177,6 +181,9 @@ func (p *publisher) push(ctx context.Context) (*pipeline.Event, error) {
 	case errors.As(err, &moved):
 		head := moved.Moved()
 		return &pipeline.Event{ID: "branch.moved/" + head, Type: pipeline.EventBranchMoved, Source: "github", Data: pipeline.Data{Head: head}}, nil
+	case errors.As(err, &rejected) && inTheWay.MatchString(rejected.Rejected()):
+		return nil, final("GitHub does not take the push of %s to %s: a branch %s is there, so that none can be beneath it. Rename or delete that branch.",
+			text.ShortSHA(r.Head), r.Branch, inTheWay.FindStringSubmatch(rejected.Rejected())[1])
 	case errors.As(err, &rejected):
 		return nil, final("GitHub does not take the push of %s to %s: %s. Let the App bypass the ruleset or branch protection for %s/*, or change what the commit does.",
 			text.ShortSHA(r.Head), r.Branch, rejected.Rejected(), p.app.opts.Slug)

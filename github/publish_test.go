@@ -328,17 +328,22 @@ func TestPublishPushLost(t *testing.T) {
 }
 
 func TestPublishRejected(t *testing.T) {
-	f := newFake(t)
-	a, p, s := f.app(t), &testPusher{err: rejectedError{"GH013: Repository rule violations found"}}, rendertest.New(t)
-	s.Plan()
-	s.Implement(1, 0, 1, "x")
-	_, err := publish(s, a, p, false)
-	var fault *pipeline.Fault
-	if !errors.As(err, &fault) || !fault.Final || !strings.Contains(fault.Message, "GH013") || !strings.Contains(fault.Message, "bypass") {
-		t.Fatalf("rejected push: %v", err)
-	}
-	if len(f.comments) != 1 || f.pull != nil {
-		t.Errorf("the status must be written all the same: %d comments, pull %v", len(f.comments), f.pull)
+	for _, tt := range []struct{ said, want string }{
+		{"GH013: Repository rule violations found", "GH013: Repository rule violations found. Let the App bypass the ruleset"},
+		{"cannot lock ref 'refs/heads/forge/issue-1-x': 'refs/heads/forge' exists; cannot create 'refs/heads/forge/issue-1-x'", "a branch forge is there, so that none can be beneath it. Rename or delete"},
+	} {
+		f := newFake(t)
+		a, p, s := f.app(t), &testPusher{err: rejectedError{tt.said}}, rendertest.New(t)
+		s.Plan()
+		s.Implement(1, 0, 1, "x")
+		_, err := publish(s, a, p, false)
+		var fault *pipeline.Fault
+		if !errors.As(err, &fault) || !fault.Final || !strings.Contains(fault.Message, tt.want) {
+			t.Fatalf("%s: %v", tt.said, err)
+		}
+		if len(f.comments) != 1 || f.pull != nil {
+			t.Errorf("the status must be written all the same: %d comments, pull %v", len(f.comments), f.pull)
+		}
 	}
 }
 

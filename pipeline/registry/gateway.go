@@ -273,7 +273,8 @@ type Trial struct {
 	Err  error // nil: something answered
 }
 
-// Try reaches for each registry, all at once. Whatever it answers counts.
+// Try reaches for each registry, all at once. Whatever it answers counts, but that it is
+// out of order.
 func (g *Gateway) Try(ctx context.Context) []Trial {
 	out := make([]Trial, len(g.registries))
 	var all sync.WaitGroup
@@ -285,6 +286,9 @@ func (g *Gateway) Try(ctx context.Context) []Trial {
 				var res *http.Response
 				if res, err = u.client.Do(req); err == nil {
 					res.Body.Close()
+					if res.StatusCode >= 500 && res.StatusCode != http.StatusNotImplemented {
+						err = fmt.Errorf("it answered %s", res.Status)
+					}
 				}
 			}
 			if err != nil {

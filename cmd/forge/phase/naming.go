@@ -77,15 +77,22 @@ func (x *Executor) subject(ctx context.Context, run *pipeline.Run, mode pipeline
 
 // fill writes the first line of a commit.
 func fill(template string, task pipeline.Task, mode pipeline.Mode, summary string) string {
-	kind := kindOf(task, mode)
+	kind, breaking := kindOf(task, mode), false
 	if m := conventional.FindStringSubmatch(summary); m != nil && strings.Contains(template, "{type}") {
-		kind = strings.TrimSuffix(summary[:strings.Index(summary, ": ")], ":") // its author's own, with a scope
-		summary = strings.TrimSpace(summary[strings.Index(summary, ": ")+2:])
+		head, rest, _ := strings.Cut(summary, ": ")
+		kind, summary = head, strings.TrimSpace(rest) // its author's own, with a scope
+		if !strings.Contains(template, "{type}: ") {
+			kind, breaking = m[1], strings.HasSuffix(head, "!")
+		}
 	}
 	if strings.HasPrefix(template, "{type}: ") {
 		summary = strings.TrimSuffix(lowered(summary), ".")
 	}
-	return strings.NewReplacer("{type}", kind, "{summary}", summary, "{issue}", strconv.Itoa(task.Issue)).Replace(template)
+	line := strings.NewReplacer("{type}", kind, "{summary}", summary, "{issue}", strconv.Itoa(task.Issue)).Replace(template)
+	if breaking && conventional.MatchString(line) {
+		line = strings.Replace(line, ": ", "!: ", 1)
+	}
+	return line
 }
 
 // lowered begins in lower case, unless the first word is a name.

@@ -20,6 +20,9 @@ func TestSubjects(t *testing.T) {
 		{"{type}: {summary}", "A typo in the README", "README.md says how", "", "docs: README.md says how"},
 		{"{type}: {summary}", "Make it faster", "HTTP answers are kept", "", "perf: HTTP answers are kept"},
 		{"{type}: {summary}", "Anything", "refactor(api)!: drop v1", "", "refactor(api)!: drop v1"},
+		{"{type}({issue}): {summary}", "Anything", "fix(core)!: break it", "", "fix(7)!: break it"},
+		{"{type}({issue}): {summary}", "Anything", "fix(core): mend it", "", "fix(7): mend it"},
+		{"[{type}] {summary}", "Anything", "fix(core)!: break it", "", "[fix] break it"},
 		{"[#{issue}] {summary}", "Anything", "Do it", "", "[#7] Do it"},
 	} {
 		if got := fill(c.template, pipeline.Task{Issue: 7, Title: c.title}, c.mode, c.summary); got != c.want {

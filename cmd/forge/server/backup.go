@@ -120,16 +120,27 @@ func (s *Server) keepBackups(ctx context.Context) {
 func (d *doctor) backedUp() {
 	c := &d.o.Config
 	list, err := Backups(c.BackupDir)
+	if err == nil && list == nil {
+		err = mayWrite(c.BackupDir)
+	}
 	switch {
 	case c.BackupEvery == 0:
 		d.say("database", GradeWarn, "set backup_every, unless something else copies the file", "no backups are made")
 	case err != nil:
-		d.say("database", GradeWarn, "give it to the server's user, or set backup_dir", "the backups cannot be listed: %v", err)
+		d.say("database", GradeWarn, "give it to the server's user, or set backup_dir", "backups cannot be kept: %v", err)
 	case len(list) == 0:
 		d.ok("database", "no backup yet: the server makes one every %s in %s", c.BackupEvery, c.BackupDir)
 	case time.Since(list[0].At) > 3*c.BackupEvery:
-		d.say("database", GradeWarn, "is a server running, and is there room? see its log", "the newest backup, %s, is %s old", list[0].Path, time.Since(list[0].At).Round(time.Minute))
+		d.say("database", GradeWarn, "is a server running, and is there room? see its log", "the newest backup, %s, is %s old", list[0].Path, age(time.Since(list[0].At)))
 	default:
-		d.ok("database", "newest backup %s, %s old", list[0].Path, time.Since(list[0].At).Round(time.Second))
+		d.ok("database", "newest backup %s, %s old", list[0].Path, age(time.Since(list[0].At)))
 	}
+}
+
+// age is how long ago something was, for people.
+func age(d time.Duration) string {
+	if d >= 48*time.Hour {
+		return fmt.Sprintf("%d days", d/(24*time.Hour))
+	}
+	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 }

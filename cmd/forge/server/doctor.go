@@ -191,6 +191,20 @@ func (d *doctor) disk(context.Context) {
 	d.room(dir)
 }
 
+// mayWrite reports why files cannot be made in a directory, which is made where it is not there.
+func mayWrite(dir string) error {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		_, err = mayMake(dir)
+	case err == nil && !info.IsDir():
+		err = fmt.Errorf("%s is no directory", dir)
+	case err == nil:
+		err = unix.Access(dir, unix.W_OK|unix.X_OK)
+	}
+	return err
+}
+
 // mayMake finds the directory in which the first of a path's that are not there would be
 // made, and reports why that cannot be.
 func mayMake(dir string) (above string, err error) {
@@ -247,6 +261,7 @@ func (d *doctor) database(ctx context.Context) {
 	db := d.db
 	if db == nil {
 		if d.noDatabase() {
+			d.backedUp()
 			return
 		}
 		var err error
@@ -334,6 +349,11 @@ func (d *doctor) memory(ctx context.Context, db *store.DB) {
 // network tries the addresses that a server listens on, unless it is one that looks.
 func (d *doctor) network(ctx context.Context) {
 	c := &d.o.Config
+	if u, err := url.Parse(c.NotifyURL.Reveal()); err == nil && u.Host != "" {
+		if _, err := net.DefaultResolver.LookupHost(ctx, u.Hostname()); err != nil {
+			d.say("network", GradeWarn, "check the address in FORGE_NOTIFY_URL or notify_url_file", "notify: %s cannot be found, so that nobody is told of questions", u.Hostname())
+		}
+	}
 	if d.db != nil || c.Ready() != nil {
 		return
 	}
@@ -408,7 +428,7 @@ func (d *doctor) sandbox(ctx context.Context) {
 		err = spaces.Probe(ctx)
 	}
 	if err != nil {
-		d.say("sandbox", GradeBad, "without it no test runs", "%v", err)
+		d.say("sandbox", GradeBad, "without it no test runs: `bwrap --ro-bind / / true` as the server's user shows what is lacking, most often user namespaces (see .github/deploy/README.md)", "%v", err)
 		return
 	}
 	d.ok("sandbox", "bubblewrap works: no network, no capabilities, a user of its own")
@@ -489,7 +509,7 @@ func (d *doctor) registries(ctx context.Context) {
 	}
 	for _, t := range list {
 		if t.Err != nil {
-			d.say("registries", GradeWarn, "is there a firewall, or a proxy? Name one that can be reached under `registries`", "%s: %s cannot be reached: %v", t.Kind, t.URL, t.Err)
+			d.say("registries", GradeWarn, "is there a firewall, or a proxy? Name one that can be reached and works under `registries`", "%s: %s cannot be reached: %v", t.Kind, t.URL, t.Err)
 			continue
 		}
 		d.ok("registries", "%s: %s", t.Kind, t.URL)

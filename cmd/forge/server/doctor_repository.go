@@ -3,9 +3,12 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -56,15 +59,16 @@ func (d *doctor) repository(ctx context.Context, app *github.App, facts *github.
 	}
 	id, err := app.FindInstallation(ctx, owner, name)
 	if err != nil {
-		d.say("repository", GradeBad, "install the App on it: "+page+"/installations/new", "%v", err)
+		d.say("repository", GradeBad, notFound(err, page), "%v", err)
 		return
 	}
 	repo, err := app.Repo(ctx, id, owner, name)
 	if err != nil {
-		d.say("repository", GradeBad, "install the App on it: "+page+"/installations/new", "%v", err)
+		d.say("repository", GradeBad, notFound(err, page), "%v", err)
 		return
 	}
 	d.closed(ctx, app, repo)
+	d.branches(ctx, app, repo)
 	how := d.o.Config.Run
 	raw, err := app.File(ctx, repo, configPath, repo.DefaultBranch)
 	switch {
@@ -86,6 +90,14 @@ func (d *doctor) repository(ctx context.Context, app *github.App, facts *github.
 	d.versions(ctx, app, repo)
 }
 
+// notFound is what to do where a repository cannot be asked about.
+func notFound(err error, page string) string {
+	if later := (interface{ RetryAfter() time.Duration })(nil); errors.As(err, &later) && later.RetryAfter() > 0 {
+		return fmt.Sprintf("look again in %s: GitHub answers no more for now", later.RetryAfter().Round(time.Second))
+	}
+	return "install the App on it: " + page + "/installations/new"
+}
+
 // closed says what of a repository is shut, so that no run can work there.
 func (d *doctor) closed(ctx context.Context, app *github.App, repo pipeline.Repo) {
 	why, err := app.Closed(ctx, repo)
@@ -94,6 +106,21 @@ func (d *doctor) closed(ctx context.Context, app *github.App, repo pipeline.Repo
 	}
 	for _, w := range why {
 		d.say("repository", GradeBad, "open it again in the repository's settings", "%s: %s", repo.FullName(), w)
+	}
+}
+
+// branches looks whether there is something to begin from, and room for branches of Forge's.
+func (d *doctor) branches(ctx context.Context, app *github.App, repo pipeline.Repo) {
+	head, err := app.BranchHead(ctx, repo, repo.DefaultBranch)
+	switch {
+	case err != nil:
+		d.say("repository", GradeBad, "the App needs contents: read", "%v", err)
+	case head == "":
+		d.say("repository", GradeBad, "push to it, or choose another default branch in the repository's settings", "%s has no commit on its default branch %s", repo.FullName(), repo.DefaultBranch)
+	}
+	slug := d.o.Config.Slug
+	if head, err = app.BranchHead(ctx, repo, slug); err == nil && head != "" {
+		d.say("repository", GradeBad, "rename or delete that branch, or set the server's slug", "%s has a branch %s: git can make none beneath it, and Forge's are %[2]s/…", repo.FullName(), slug)
 	}
 }
 

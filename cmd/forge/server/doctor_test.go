@@ -328,6 +328,17 @@ func TestDoctorFindsFaults(t *testing.T) {
 			}
 			p.env["FORGE_DATABASE_URL"] = file
 		}, "database", GradeWarn, []string{"chmod 600"}},
+		{"backups in a file", nil, set("FORGE_BACKUP_DIR", "/etc/passwd"), "database", GradeWarn, []string{"/etc/passwd: not a directory", "backup_dir"}},
+		{"backups where nothing can be made", nil, set("FORGE_BACKUP_DIR", "/proc/forge/backups"), "database", GradeWarn, []string{"cannot be made in /proc", "backup_dir"}},
+		{"nobody to notify", nil, func(p *patient) {
+			p.env["FORGE_NOTIFY"], p.env["FORGE_NOTIFY_URL"] = "slack", "https://hooks.invalid/secret-path"
+		}, "network", GradeWarn, []string{"hooks.invalid cannot be found", "FORGE_NOTIFY_URL"}},
+		{"a branch in the way", nil, func(p *patient) {
+			p.repo = "acme/greet"
+			if _, err := p.gh.As("acme").PushFiles("acme/greet", githubtest.Push{Branch: "forge", Message: "x", Files: map[string]*string{"x": ptr("x")}}); err != nil {
+				t.Error(err)
+			}
+		}, "repository", GradeBad, []string{"has a branch forge", "rename or delete"}},
 		{"tape away", nil, set("FORGE_MODEL", "tape:/nowhere.txtar"), "model", GradeBad, []string{"/nowhere.txtar"}},
 		{"no model", nil, func(p *patient) { delete(p.env, "FORGE_MODEL") }, "model", GradeBad, []string{"FORGE_MODEL"}},
 		{"model away", nil, openai("http://127.0.0.1:1/v1"), "model", GradeBad, []string{"127.0.0.1:1"}},
@@ -344,6 +355,14 @@ func TestDoctorFindsFaults(t *testing.T) {
 				c.Registries = nowhere("go", "npm", "pypi", "rubygems", "composer")
 			}
 		}, "registries", GradeWarn, []string{"npm", "cannot be reached"}},
+		{"registry out of order", nil, func(p *patient) {
+			installs(p)
+			inner := p.cfg
+			p.cfg = func(c *settings.Config) {
+				inner(c)
+				c.Registries = append(nowhere("go", "pypi", "rubygems", "composer"), settings.Registry{Name: "npm", Kind: "npm", URL: web(t, 500, ""), Private: true})
+			}
+		}, "registries", GradeWarn, []string{"npm: http", "500"}},
 		{"registry inside that is not said to be", nil, func(p *patient) {
 			installs(p)
 			inner := p.cfg
