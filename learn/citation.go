@@ -3,18 +3,20 @@ package learn
 import (
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"forge/learn/cite"
 	"forge/pipeline"
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/record"
+	"forge/pipeline/text"
 )
 
 var (
 	quoted   = lazyregexp.New("`([^`\n]+)`")
 	cited    = lazyregexp.New(`^[A-Za-z_][\w.:]*[\w](?:\(\))?$`)
-	number   = lazyregexp.New(`\b[0-9]+(?:\.[0-9]+)?\b`)
+	number   = lazyregexp.New(`\b[0-9]+(?:[,_][0-9]{3})*(?:\.[0-9]+)?\b`)
 	lastName = lazyregexp.New(`[A-Za-z_]\w*$`)
 
 	wordOrNumber = lazyregexp.New(`[A-Za-z_]\w*|[0-9][0-9_,]*[0-9](?:\.[0-9]+)?|[0-9]+(?:\.[0-9]+)?`)
@@ -63,9 +65,19 @@ func tells(l *pipeline.Learning, all bool) (names, numbers []string) {
 				names = append(names, lastName.FindString(strings.TrimSuffix(m[1], "()")))
 			}
 		}
-		numbers = append(numbers, number.FindAllString(bare, -1)...)
+		numbers = append(numbers, numbersIn(bare)...)
 	}
 	return names, numbers
+}
+
+var separators = strings.NewReplacer("_", "", ",", "")
+
+// numbersIn are the numbers of a text, without what separates thousands.
+func numbersIn(s string) (out []string) {
+	for _, n := range number.FindAllString(s, -1) {
+		out = append(out, separators.Replace(n))
+	}
+	return out
 }
 
 // What is no name in backquotes, but spelt as code is: a call, a_name, aName, AName or a.name;
@@ -91,7 +103,7 @@ func spelled(l *pipeline.Learning) (names, numbers []string) {
 		if slices.ContainsFunc(plainWords(s), func(w string) bool { return negative[w] }) {
 			continue
 		}
-		numbers = append(numbers, number.FindAllString(s, -1)...)
+		numbers = append(numbers, numbersIn(s)...)
 		for _, m := range codeName.FindAllString(s, -1) {
 			m, _, _ = strings.Cut(m, "(")
 			if !fileName.MatchString(m) && !everywhere[strings.ToLower(m)] && !products[strings.ToLower(m)] {
@@ -99,6 +111,60 @@ func spelled(l *pipeline.Learning) (names, numbers []string) {
 			}
 		}
 	}
+	return names, numbers
+}
+
+// What a fact says in plain words: that a name calls another, and large numbers. Small ones
+// ("two of three") are of the sentence more often than of the code.
+var (
+	calling = lazyregexp.New("(?:`|\\)|\\b[a-z]\\w*[A-Z_]\\w*|\\b[A-Z]\\w*[a-z][A-Z]\\w*) (?:calls|invokes) ([a-z][a-z0-9]{2,})" +
+		`(?:\s*[.,:]|\s*$| (?:to|for|with|before|after|when|once|twice|on|in|and|first|instead)\b)`)
+	uncalled = set(`itself themselves back out for into each every all both them another others everything nothing anything something again upon`)
+	inWords  = lazyregexp.New(`(?i)\b(?:(?:an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen|` +
+		`twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|million)[ -])*(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|million)` +
+		`(?:[ -](?:and )?(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen))?\b`)
+	vague    = set(`a an hundred thousand million`) // "a thousand times", "16 million"
+	numerals = func() map[string]int {
+		out := map[string]int{"a": 1, "an": 1, "hundred": 100, "thousand": 1e3, "million": 1e6}
+		for i, w := range strings.Fields(`one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen`) {
+			out[w] = i + 1
+		}
+		for i, w := range strings.Fields(`twenty thirty forty fifty sixty seventy eighty ninety`) {
+			out[w] = 10 * (i + 2)
+		}
+		return out
+	}()
+)
+
+// valueOf is a number that is written in words.
+func valueOf(words string) int {
+	sum, part := 0, 0
+	for _, w := range strings.FieldsFunc(strings.ToLower(words), func(c rune) bool { return c == ' ' || c == '-' }) {
+		switch n := numerals[w]; {
+		case n >= 1e3:
+			sum, part = sum+max(1, part)*n, 0
+		case n == 100:
+			part = max(1, part) * n
+		default:
+			part += n
+		}
+	}
+	return sum + part
+}
+
+// inPlainWords returns the names and the numbers in words of what a fact tells.
+func inPlainWords(l *pipeline.Learning) (names, numbers []string) {
+	if Stands(l) != StandFact {
+		return nil, nil
+	}
+	for _, m := range calling.FindAllStringSubmatch(l.Content, -1) {
+		if !uncalled[m[1]] {
+			names = append(names, m[1])
+		}
+	}
+	numbers = slices.DeleteFunc(inWords.FindAllString(quoted.ReplaceAllString(l.Content, " "), -1), func(w string) bool {
+		return !slices.ContainsFunc(text.Words(w), func(part string) bool { return !vague[part] })
+	})
 	return names, numbers
 }
 
@@ -112,8 +178,9 @@ func Unfounded(l *pipeline.Learning, read func(path string) (text string, there 
 		names, numbers = nil, nil
 	}
 	more, amounts := spelled(l)
-	names = slices.Concat(names, more)
-	if numbers = append(numbers, amounts...); len(names)+len(numbers) == 0 {
+	called, worded := inPlainWords(l)
+	names = slices.Concat(names, more, called)
+	if numbers = append(numbers, amounts...); len(names)+len(numbers)+len(worded) == 0 {
 		return nil
 	}
 	have, any := map[string]bool{}, false
@@ -125,7 +192,13 @@ func Unfounded(l *pipeline.Learning, read func(path string) (text string, there 
 			have[d] = true
 		}
 		for _, w := range wordOrNumber.FindAllString(text, -1) {
-			have[w], have[strings.NewReplacer("_", "", ",", "").Replace(w)] = true, true
+			have[w], have[separators.Replace(w)] = true, true
+		}
+	}
+	for _, w := range worded {
+		unsaid := slices.ContainsFunc(text.Words(w), func(part string) bool { return !have[part] && !have[strings.ToUpper(part[:1])+part[1:]] })
+		if any && unsaid && !have[strconv.Itoa(valueOf(w))] && !slices.Contains(out, w) {
+			out = append(out, w)
 		}
 	}
 	for _, w := range append(names, numbers...) {
