@@ -27,6 +27,7 @@ type Plan struct {
 	Tests    []string    `json:"tests,omitempty"`    // tests that fail at the base and that the task is about: they must pass
 	Question string      `json:"question,omitempty"` // what a human must answer before work can start
 	Options  []string    `json:"options,omitempty"`  // the answers to choose from
+	Related  []string    `json:"related,omitempty"`  // how the issue stands to others, a line each; none in older logs
 
 	Split   *module.Split `json:"split,omitempty"`    // the modules that are built at the same time; nil: it is built in one piece
 	Unsplit string        `json:"unsplit,omitempty"`  // why a split that was proposed was dropped

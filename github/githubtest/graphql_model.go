@@ -156,6 +156,19 @@ func (c *call) gqlCommon(i *issue) obj {
 func (c *call) gqlIssue(i *issue) gqlNode {
 	m := c.gqlCommon(i)
 	m["id"], m["databaseId"], m["state"] = i.node, i.id, strings.ToUpper(i.state)
+	m["parent"] = func() any {
+		if i.parent == nil {
+			return nil
+		}
+		return c.gqlIssue(i.parent)
+	}
+	m["subIssues"] = func(args map[string]any) (any, error) {
+		var nodes []gqlNode
+		for _, sub := range i.subs {
+			nodes = append(nodes, c.gqlIssue(sub))
+		}
+		return connection("Issue", nodes, args)
+	}
 	return fields{"Issue", m}
 }
 

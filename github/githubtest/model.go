@@ -84,6 +84,21 @@ type issue struct {
 	closed    time.Time
 	closedBy  *account
 	pull      *pull // nil for a plain issue
+
+	kind      string // the type that the organisation gives it; "": none
+	parent    *issue
+	subs      []*issue
+	blockedBy []*issue
+}
+
+// openOf are those of some issues that are open.
+func openOf(list []*issue) (out []*issue) {
+	for _, i := range list {
+		if i.state == "open" {
+			out = append(out, i)
+		}
+	}
+	return out
 }
 
 type issueEvent struct {

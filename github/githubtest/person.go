@@ -226,6 +226,29 @@ func (p *Person) OpenIssue(repo, title, body string) (n int, err error) {
 	return n, err
 }
 
+// Relate makes an issue part of another, and one that waits for it.
+func (p *Person) Relate(repo string, n, parent int, blocks bool) error {
+	return p.onIssue("relate an issue", repo, n, "triage", func(_ *account, i *issue) error {
+		above := i.repo.issues[parent]
+		if above == nil || above == i {
+			return fmt.Errorf("#%d is no other issue", parent)
+		}
+		i.parent, above.subs = above, append(above.subs, i)
+		if blocks {
+			above.blockedBy = append(above.blockedBy, i)
+		}
+		return nil
+	})
+}
+
+// SetType gives an issue a type.
+func (p *Person) SetType(repo string, n int, kind string) error {
+	return p.onIssue("set an issue's type", repo, n, "triage", func(_ *account, i *issue) error {
+		i.kind = kind
+		return nil
+	})
+}
+
 // Label puts a label on an issue or pull request. The role triage is needed.
 func (p *Person) Label(repo string, n int, label string) error {
 	return p.onIssue("label", repo, n, "triage", func(a *account, i *issue) error {

@@ -161,6 +161,7 @@ func (s *Server) shapeIssue(i *issue) obj {
 		"created_at": stamp(i.created), "updated_at": stamp(i.updated), "closed_at": stampOrNil(i.closed), "closed_by": s.shapeUser(i.closedBy),
 		"author_association": s.association(i.repo, i.user), "reactions": rollup(api, i.reactions), "performed_via_github_app": s.viaApp(i.user),
 	}
+	s.shapeRelations(i, o)
 	if p := i.pull; p != nil {
 		o["draft"] = p.draft
 		o["pull_request"] = obj{
@@ -169,6 +170,23 @@ func (s *Server) shapeIssue(i *issue) obj {
 		}
 	}
 	return o
+}
+
+// shapeRelations says how an issue stands to others, where it does.
+func (s *Server) shapeRelations(i *issue, o obj) {
+	if i.kind != "" {
+		o["type"] = obj{"id": 1, "node_id": "IT_1", "name": i.kind, "description": nil, "color": "red"}
+	}
+	if i.parent != nil {
+		o["parent_issue_url"] = fmt.Sprintf("%s/issues/%d", s.api(i.parent.repo), i.parent.number)
+	}
+	if n := len(i.subs); n > 0 {
+		done := n - len(openOf(i.subs))
+		o["sub_issues_summary"] = obj{"total": n, "completed": done, "percent_completed": 100 * done / n}
+	}
+	if n := len(i.blockedBy); n > 0 {
+		o["issue_dependencies_summary"] = obj{"blocked_by": len(openOf(i.blockedBy)), "blocking": 0, "total_blocked_by": n, "total_blocking": 0}
+	}
 }
 
 func (s *Server) shapeComment(c *comment) obj {

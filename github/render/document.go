@@ -141,6 +141,7 @@ func specification(r *pipeline.Run) string {
 	writeSection(&b, "Acceptance criteria", bullets(criteria))
 	writeSection(&b, "What shows it", matrix(r))
 	writeSection(&b, "Risks", bullets(p.Risks))
+	writeSection(&b, "Related issues", bullets(p.Related))
 	if s := p.Split; s != nil {
 		var modules, promises []string
 		for _, m := range s.Modules {

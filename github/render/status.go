@@ -377,6 +377,12 @@ func (v Renderer) plan() string {
 	for _, s := range p.Risks {
 		fmt.Fprintf(&b, "- %s\n", v.line(s, 500))
 	}
+	if len(p.Related) > 0 {
+		b.WriteString("\n**Related issues**\n\n")
+	}
+	for _, s := range p.Related {
+		fmt.Fprintf(&b, "- %s\n", v.line(s, 300))
+	}
 	return Folded("Plan", Cut(strings.TrimSpace(b.String()), 30_000))
 }
 

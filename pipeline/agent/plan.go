@@ -59,7 +59,7 @@ func (p *phase) maySplit() bool {
 }
 
 func (p *phase) plan(ctx context.Context) (pipeline.Plan, error) {
-	w := p.prompt().say("Plan the following task.").task().instructions().files().tests().mark().notes().comments().written().recall()
+	w := p.prompt().say("Plan the following task.").task().instructions().files().tests().mark().related().notes().comments().written().recall()
 	p.sentBack(w)
 	w.lastFault()
 	var plan pipeline.Plan

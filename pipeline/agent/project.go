@@ -130,6 +130,12 @@ func (w *prompt) instructions() *prompt {
 	return w.skills()
 }
 
+// related appends how the issue stands to others.
+func (w *prompt) related() *prompt {
+	return w.data("How the issue stands to others. Open sub-issues are tasks of their own, for others: where the task itself does not ask for them, leave them to those, and plan nothing that stands in their way",
+		Clean(strings.Join(w.p.job.Related, "\n")))
+}
+
 // comments appends what people with write access said on the issue, the newest last.
 func (w *prompt) comments() *prompt {
 	var list []string

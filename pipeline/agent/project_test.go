@@ -93,6 +93,20 @@ func TestLongTask(t *testing.T) {
 	}
 }
 
+// How an issue stands to others is in the planner's prompt as data, and nothing where it
+// stands alone.
+func TestRelated(t *testing.T) {
+	for _, tt := range []struct {
+		related []string
+		want    bool
+	}{{nil, false}, {[]string{"open sub-issue #4 Greet in French"}, true}} {
+		p := newAgent(t, "tape:x", modelFunc(nil)).phase(Job{Run: newRun(), Related: tt.related}, pipeline.PhasePlan)
+		if got := p.prompt().related().String(); (got != "") != tt.want || tt.want && !strings.Contains(got, "open sub-issue #4") {
+			t.Errorf("%q: %q", tt.related, got)
+		}
+	}
+}
+
 // The newest comments are kept, and what is left out is counted. Covers D5.
 func TestComments(t *testing.T) {
 	j := Job{Run: newRun()}

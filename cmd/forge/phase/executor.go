@@ -64,7 +64,7 @@ type Memory interface {
 	Filter(ctx context.Context, run *pipeline.Run, review *pipeline.Review)
 }
 
-// Options are what an executor brings together. All are needed but CI, Comments and TestTimeout.
+// Options are what an executor brings together. All are needed but CI, Comments, Related and TestTimeout.
 type Options struct {
 	Planner     Planner
 	Drafter     Drafter // for those on the full track
@@ -86,6 +86,9 @@ type Options struct {
 	// Comments returns what people with write access said on an issue, oldest first;
 	// nil without GitHub.
 	Comments func(ctx context.Context, repo pipeline.Repo, issue int) ([]agent.Comment, error)
+
+	// Related says in lines how an issue stands to others; nil without GitHub.
+	Related func(ctx context.Context, repo pipeline.Repo, issue int) ([]string, error)
 
 	Dependencies Dependencies // without registries, nothing is installed
 

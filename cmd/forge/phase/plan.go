@@ -30,7 +30,13 @@ func (x *Executor) plan(ctx context.Context, run *pipeline.Run, job agent.Job) (
 	if err := x.o.Memory.Recall(ctx, &job, config.RolePlanner, job.Emit); err != nil {
 		return pipeline.Data{}, err
 	}
+	if x.o.Related != nil && run.Task.Issue != 0 {
+		if job.Related, err = x.o.Related(ctx, run.Repo, run.Task.Issue); err != nil {
+			return pipeline.Data{}, err
+		}
+	}
 	plan, _, err := x.o.Planner.Plan(ctx, job)
+	plan.Related = job.Related
 	return pipeline.Data{Plan: &plan, Tests: baseline, Instructions: job.InstructionsUsed(), SkillsLeft: job.SkillsLeft}, err
 }
 

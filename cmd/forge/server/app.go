@@ -177,7 +177,7 @@ func (a *App) executorOptions(o Options, agents *agent.Agent) phase.Options {
 	}
 	if a.github != nil {
 		x.Token, x.Identity = a.github.app.Token, a.github.identity
-		x.Comments, x.Commit = a.github.comments, a.github.signer.commit
+		x.Comments, x.Related, x.Commit = a.github.comments, a.github.app.Related, a.github.signer.commit
 		x.CI = &phase.CI{Checks: a.github.app.Checks, Now: o.clock(), Settle: cmp.Or(o.Settle, 20*time.Second), Poll: time.Minute}
 	}
 	return x
