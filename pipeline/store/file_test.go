@@ -259,6 +259,15 @@ func TestFileIsTakenAway(t *testing.T) {
 			if _, err := openPath(t, path+rescued).Load(t.Context(), run.ID); err != nil {
 				t.Errorf("the copy: %v", err)
 			}
+			killed := filepath.Join(t.TempDir(), "forge.db") // and the copy moved to the place, beside the log that was left
+			for from, to := range map[string]string{path + rescued: killed, path + "-wal": killed + "-wal"} {
+				if content, err := os.ReadFile(from); err == nil {
+					write(t, to, content)
+				}
+			}
+			if _, err := openPath(t, killed).Load(t.Context(), run.ID); err != nil {
+				t.Errorf("the copy in the database's place: %v", err)
+			}
 			if _, err := Open(t.Context(), path, quiet()); err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("a start afterwards: %v", err)
 			}

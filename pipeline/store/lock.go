@@ -84,7 +84,7 @@ func unlock(f *os.File) error {
 type errGone struct{ path string }
 
 func (e *errGone) Error() string {
-	return fmt.Sprintf("the database file %s was deleted or replaced while it was in use: nothing is kept any more; stop Forge and put the file back, or %[1]s%s, which has what was in it", e.path, rescued)
+	return fmt.Sprintf("the database file %s was deleted or replaced while it was in use: nothing is kept any more; stop Forge and put the file back, or run `forge restore %[1]s%s`, which has what was in it", e.path, rescued)
 }
 
 // present reports whether the file that was opened still has its name.
@@ -97,6 +97,9 @@ func (d *DB) present() error {
 	}
 	return nil
 }
+
+// Rescued is where [DB.Rescue] copies the database in a file to.
+func Rescued(path string) string { return path + rescued }
 
 // rescued ends the name of the copy that is made of a database without a name.
 const rescued = ".rescued"
@@ -116,6 +119,9 @@ func (d *DB) Rescue(ctx context.Context) (string, error) {
 	err := os.Remove(draft) // of a try before
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		err = copyFrom(ctx, d.writer, draft)
+	}
+	if err == nil { // the log that stays behind would be played over a file that is put in the database's place
+		_, err = d.writer.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
 	}
 	if err == nil {
 		err = os.Rename(draft, path)

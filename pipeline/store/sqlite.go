@@ -88,7 +88,6 @@ func openSQLite(ctx context.Context, path string, log *slog.Logger) (*DB, error)
 // when nothing is left of an old one.
 func provide(ctx context.Context, path string, log *slog.Logger) error {
 	info, err := os.Stat(path)
-	_, walErr := os.Stat(path + "-wal")
 	switch {
 	case err == nil && info.IsDir():
 		return fmt.Errorf("open database %s: it is a directory: give the path of a file", path)
@@ -99,7 +98,19 @@ func provide(ctx context.Context, path string, log *slog.Logger) error {
 		return nil
 	case !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("open database: %w", err)
-	case walErr == nil:
+	}
+	if err := Lost(path); err != nil {
+		return err
+	}
+	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return fmt.Errorf("open database %s: it is a link to a file that is missing: make the file's directory reachable, or give the file's own path", path)
+	}
+	return create(ctx, path, log)
+}
+
+// Lost reports that a database's file is not there although one has been in its place.
+func Lost(path string) error {
+	if _, err := os.Stat(path + "-wal"); err == nil {
 		return unsound("open database %s: the file is missing but %[1]s-wal is there: put the file back beside it, or restore a backup; "+
 			"to start anew, move %[1]s-wal away", path)
 	}
@@ -109,10 +120,7 @@ func provide(ctx context.Context, path string, log *slog.Logger) error {
 				"to start anew, delete %[1]s%[3]s", path, rescued, beside)
 		}
 	}
-	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-		return fmt.Errorf("open database %s: it is a link to a file that is missing: make the file's directory reachable, or give the file's own path", path)
-	}
-	return create(ctx, path, log)
+	return nil
 }
 
 // create makes a new database under another name and moves it into place when it

@@ -305,6 +305,10 @@ func (d *doctor) noDatabase() bool {
 	if _, err := os.Lstat(address); !errors.Is(err, fs.ErrNotExist) {
 		return false
 	}
+	if err := store.Lost(address); err != nil {
+		d.say("database", GradeBad, "restore it: `forge serve` says from what", "%v", err)
+		return true
+	}
 	above := filepath.Dir(address)
 	info, err := os.Stat(above)
 	switch {
