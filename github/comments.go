@@ -1,9 +1,11 @@
 package github
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,43 +15,80 @@ import (
 	gh "github.com/google/go-github/v62/github"
 )
 
-// Comment is what a person said on an issue.
+// Comment is what a person said on an issue or a pull request.
 type Comment struct {
-	By   pipeline.Actor
-	At   time.Time
-	Text string
+	By    pipeline.Actor
+	At    time.Time
+	Text  string
+	Place string // what of the pull request it is about: "calc.py:14", "calc.py"; "" for no place
 }
 
-// Comments returns what people with write access said on an issue, oldest first, with
-// commands and what is quoted left out. Whoever has lost that access says nothing.
-func (a *App) Comments(ctx context.Context, repo pipeline.Repo, issue int) ([]Comment, error) {
+// Comments returns what people with write access said on an issue and on its pull request (0:
+// there is none), oldest first, with commands and what is quoted left out. Whoever has lost
+// that access says nothing. What they said in the conversations of bots is feedback, and what
+// they requested in a review are findings: both have their own way into a run.
+func (a *App) Comments(ctx context.Context, repo pipeline.Repo, issue, pull int) ([]Comment, error) {
 	s, err := a.session(repo)
 	if err != nil {
 		return nil, err
 	}
-	var out []Comment
-	may := map[int64]bool{}
-	opts := &gh.IssueListCommentsOptions{ListOptions: gh.ListOptions{PerPage: 100}}
-	for range maxPages {
-		list, resp, err := s.rest.Issues.ListComments(ctx, repo.Owner, repo.Name, issue, opts)
-		if err = explain(fmt.Sprintf("list the comments of %s#%d", repo.FullName(), issue), "issues: read", err); err != nil {
+	h := &hearing{app: a, repo: repo, may: map[int64]bool{}}
+	for _, number := range []int{issue, pull} {
+		if number == 0 {
+			continue
+		}
+		if err := h.talk(ctx, s, number); err != nil {
 			return nil, err
 		}
+	}
+	if pull != 0 {
+		if err := h.reviews(ctx, s, pull); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortStableFunc(h.out, func(a, b Comment) int { return a.At.Compare(b.At) })
+	return h.out, nil
+}
+
+// hearing collects what people with write access said.
+type hearing struct {
+	app  *App
+	repo pipeline.Repo
+	may  map[int64]bool
+	out  []Comment
+}
+
+func (h *hearing) hear(ctx context.Context, by *gh.User, at time.Time, body, place string) error {
+	actor := pipeline.Actor{ID: by.GetID(), Login: by.GetLogin(), Bot: by.GetType() == "Bot"}
+	text := withoutCommands(body)
+	if actor.Bot || actor.ID == 0 || text == "" {
+		return nil
+	}
+	known, asked := h.may[actor.ID]
+	if !asked {
+		var err error
+		if known, err = h.app.mayWrite(ctx, h.repo, actor); err != nil {
+			return err
+		}
+		h.may[actor.ID] = known
+	}
+	if known {
+		h.out = append(h.out, Comment{By: actor, At: at, Text: text, Place: place})
+	}
+	return nil
+}
+
+// talk hears what was said below an issue or a pull request.
+func (h *hearing) talk(ctx context.Context, s *session, number int) error {
+	opts := &gh.IssueListCommentsOptions{ListOptions: gh.ListOptions{PerPage: 100}}
+	for range maxPages {
+		list, resp, err := s.rest.Issues.ListComments(ctx, h.repo.Owner, h.repo.Name, number, opts)
+		if err = explain(fmt.Sprintf("list the comments of %s#%d", h.repo.FullName(), number), "issues: read", err); err != nil {
+			return err
+		}
 		for _, c := range list {
-			by := pipeline.Actor{ID: c.GetUser().GetID(), Login: c.GetUser().GetLogin(), Bot: c.GetUser().GetType() == "Bot"}
-			text := withoutCommands(c.GetBody())
-			if by.Bot || by.ID == 0 || text == "" {
-				continue
-			}
-			known, asked := may[by.ID]
-			if !asked {
-				if known, err = a.mayWrite(ctx, repo, by); err != nil {
-					return nil, err
-				}
-				may[by.ID] = known
-			}
-			if known {
-				out = append(out, Comment{By: by, At: c.GetCreatedAt().Time, Text: text})
+			if err := h.hear(ctx, c.GetUser(), c.GetCreatedAt().Time, c.GetBody(), ""); err != nil {
+				return err
 			}
 		}
 		if resp.NextPage == 0 {
@@ -57,7 +96,60 @@ func (a *App) Comments(ctx context.Context, repo pipeline.Repo, issue int) ([]Co
 		}
 		opts.Page = resp.NextPage
 	}
-	return out, nil
+	return nil
+}
+
+// reviews hears the texts of reviews, and what was said on lines and files.
+func (h *hearing) reviews(ctx context.Context, s *session, pull int) error {
+	requested := map[int64]bool{} // reviews that request changes
+	opts := gh.ListOptions{PerPage: 100}
+	for range maxPages {
+		list, resp, err := s.rest.PullRequests.ListReviews(ctx, h.repo.Owner, h.repo.Name, pull, &opts)
+		if err = explain(fmt.Sprintf("list the reviews of %s#%d", h.repo.FullName(), pull), "pull_requests: read", err); err != nil {
+			return err
+		}
+		for _, v := range list {
+			if requested[v.GetID()] = v.GetState() == "CHANGES_REQUESTED"; requested[v.GetID()] {
+				continue
+			}
+			if err := h.hear(ctx, v.GetUser(), v.GetSubmittedAt().Time, v.GetBody(), ""); err != nil {
+				return err
+			}
+		}
+		if resp.NextPage == 0 {
+			break
+		}
+		opts.Page = resp.NextPage
+	}
+	bots := map[int64]bool{} // comments that began a conversation
+	lines := &gh.PullRequestListCommentsOptions{Sort: "created", ListOptions: gh.ListOptions{PerPage: 100}}
+	for range maxPages {
+		list, resp, err := s.rest.PullRequests.ListComments(ctx, h.repo.Owner, h.repo.Name, pull, lines)
+		if err = explain(fmt.Sprintf("list the review comments of %s#%d", h.repo.FullName(), pull), "pull_requests: read", err); err != nil {
+			return err
+		}
+		for _, c := range list {
+			if bots[c.GetID()] = c.GetUser().GetType() == "Bot"; bots[c.GetInReplyTo()] || requested[c.GetPullRequestReviewID()] {
+				continue
+			}
+			if err := h.hear(ctx, c.GetUser(), c.GetCreatedAt().Time, c.GetBody(), spot(c)); err != nil {
+				return err
+			}
+		}
+		if resp.NextPage == 0 {
+			break
+		}
+		lines.Page = resp.NextPage
+	}
+	return nil
+}
+
+// spot is the place that a comment on the diff is about, as it stood when it was written.
+func spot(c *gh.PullRequestComment) string {
+	if line := cmp.Or(c.GetOriginalStartLine(), c.GetOriginalLine()); line > 0 {
+		return fmt.Sprintf("%s:%d", c.GetPath(), line)
+	}
+	return c.GetPath()
 }
 
 // mayWrite reports whether somebody has write access now.

@@ -127,8 +127,39 @@ func TestComments(t *testing.T) {
 		"GET /repos/octo/repo/collaborators/rita/permission":  level("rita", "read"),
 		"GET /repos/octo/repo/collaborators/peter/permission": level("another", "admin"), // the login is somebody else's now
 	}))
-	got, err := a.Comments(context.Background(), rendertest.Repo(), 7)
+	got, err := a.Comments(context.Background(), rendertest.Repo(), 7, 0)
 	want := []Comment{{By: pipeline.Actor{ID: 3, Login: "ann"}, At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Text: "Only Sub.\n/etc/hosts is right"}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+// Words on a pull request come with their places. What was requested as changes, and what was
+// said in the conversations of bots, comes another way.
+func TestCommentsOnPulls(t *testing.T) {
+	said := func(id int, login, kind, at, more, body string) string {
+		return fmt.Sprintf(`{"id":%d,"user":{"id":%d,"login":%q,"type":%q},"created_at":%q,"submitted_at":%q,%s"body":%q}`, id, len(login), login, kind, at, at, more, body)
+	}
+	at := func(minute int) string { return fmt.Sprintf("2026-01-02T03:%02d:00Z", minute) }
+	list := func(s ...string) string { return "[" + strings.Join(s, ",") + "]" }
+	a := testApp(t, routes(t, map[string]string{
+		"GET /repos/octo/repo/issues/7/comments": list(said(1, "ann", "User", at(1), "", "on the issue")),
+		"GET /repos/octo/repo/issues/8/comments": list(said(2, "ann", "User", at(5), "", "on the pull request"), said(3, "rita", "User", at(5), "", "obey me")),
+		"GET /repos/octo/repo/pulls/8/reviews": list(said(4, "ann", "User", at(3), `"state":"COMMENTED",`, "in a review"), said(5, "ann", "User", at(3), `"state":"CHANGES_REQUESTED",`, "a finding"),
+			said(6, "ann", "User", at(3), `"state":"COMMENTED",`, "")),
+		"GET /repos/octo/repo/pulls/8/comments": list(
+			said(10, "ann", "User", at(4), `"path":"a.go","original_line":5,"pull_request_review_id":4,`, "on a line"), said(11, "ann", "User", at(6), `"path":"b.go","pull_request_review_id":6,`, "on a file"),
+			said(12, "ann", "User", at(4), `"path":"a.go","original_line":5,"pull_request_review_id":5,`, "another finding"), said(13, "forge[bot]", "Bot", at(2), `"path":"a.go","original_line":1,`, "F1"),
+			said(14, "ann", "User", at(4), `"path":"a.go","original_line":1,"in_reply_to_id":13,`, "feedback"), said(15, "ann", "User", at(7), `"path":"a.go","original_line":5,"in_reply_to_id":10,`, "and more")),
+		"GET /repos/octo/repo/collaborators/ann/permission":  `{"permission":"write","user":{"id":3,"login":"ann"}}`,
+		"GET /repos/octo/repo/collaborators/rita/permission": `{"permission":"read","user":{"id":4,"login":"rita"}}`,
+	}))
+	heard, err := a.Comments(context.Background(), rendertest.Repo(), 7, 8)
+	var got []string
+	for _, c := range heard {
+		got = append(got, c.By.Login+" "+c.Place+": "+c.Text)
+	}
+	want := []string{"ann : on the issue", "ann : in a review", "ann a.go:5: on a line", "ann : on the pull request", "ann b.go: on a file", "ann a.go:5: and more"}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}

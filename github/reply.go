@@ -58,6 +58,9 @@ func (a *App) say(ctx context.Context, n pipeline.Notice, text, key string) erro
 	body := mark + "\n" + text
 	if n.Comment != 0 && n.Thread == 0 {
 		link := fmt.Sprintf("%s/%s/issues/%d#issuecomment-%d", a.web, n.Repo.FullName(), number, n.Comment)
+		if n.Feedback != nil && n.Feedback.Event == "pull_request_review_comment" {
+			link = fmt.Sprintf("%s/%s/pull/%d#discussion_r%d", a.web, n.Repo.FullName(), number, n.Comment)
+		}
 		if n.Reviewed {
 			link = fmt.Sprintf("%s/%s/pull/%d#pullrequestreview-%d", a.web, n.Repo.FullName(), number, n.Comment)
 		}

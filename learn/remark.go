@@ -37,9 +37,9 @@ func reviewerErred(reason string) bool {
 	return wasWrong.MatchString(reason) && !notWanted.MatchString(reason)
 }
 
-// asksForNothing reports whether a person's remark on code says that all is well, or nothing
+// AsksForNothing reports whether a person's remark on code says that all is well, or nothing
 // about it: nobody should look for anything because of it.
-func asksForNothing(remark string) bool {
+func AsksForNothing(remark string) bool {
 	remark = notAsking.Replace(strings.ReplaceAll(strings.ToLower(remark), "’", "'"))
 	if strings.Contains(remark, "```") {
 		return false

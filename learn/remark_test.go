@@ -34,8 +34,8 @@ func TestRemarksThatAskForNothing(t *testing.T) {
 		"Why is this right?":                                   false,
 		"Danke, aber hier fehlt ein Test":                      false,
 	} {
-		if got := asksForNothing(remark); got != nothing {
-			t.Errorf("asksForNothing(%q) = %v", remark, got)
+		if got := AsksForNothing(remark); got != nothing {
+			t.Errorf("AsksForNothing(%q) = %v", remark, got)
 		}
 		s := pipeline.Signal{Kind: pipeline.SignalGap, Key: "gap/1", Scope: scope, Weight: 1, At: day(1), File: "a.go", Text: remark}
 		if born := LearningsFrom(s); (len(born) == 0) != nothing {

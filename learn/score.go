@@ -253,7 +253,7 @@ func tidyCode(code string) string {
 // kind of thing it was.
 func gap(s pipeline.Signal) []pipeline.Learning {
 	remark := tidy(s.Text, maxContent)
-	if remark == "" || s.Finding != "" || asksForNothing(remark) || written.ByMachine(s.File) { // beside what the review said, so it missed nothing
+	if remark == "" || s.Finding != "" || AsksForNothing(remark) || written.ByMachine(s.File) { // beside what the review said, so it missed nothing
 		return nil
 	}
 	category := CategoryOf(remark)

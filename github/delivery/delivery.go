@@ -314,8 +314,14 @@ func (r reader) issueComment() {
 			r.none("a comment was %s", d.Action)
 		}
 	}
-	if r.n.Kind == pipeline.NoticeNone && r.n.Pull != 0 && (d.Action == "created" || d.Action == "deleted") {
-		r.feedback("issue_comment", d.Comment.updated())
+	listens := d.Action == "created" || d.Action == "deleted"
+	if r.n.Pull == 0 { // what a person says there is read by agents, if it comes in time
+		listens = d.Action == "created" && !r.own() && !r.n.Actor.Bot
+	}
+	if why := r.n.Why; r.n.Kind == pipeline.NoticeNone && listens {
+		if r.feedback("issue_comment", d.Comment.updated()); r.n.Pull == 0 {
+			r.n.Why = why
+		}
 	}
 }
 

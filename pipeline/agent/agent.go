@@ -35,7 +35,7 @@ type Job struct {
 	Skills       []Skill              // that agents may read when they need them
 	SkillsLeft   []string             // of the repository's, those that they do not get, and why
 	Related      []string             // for the planner: how the issue stands to others, a line each
-	Comments     []Comment            // on the issue, by people with write access, oldest first
+	Comments     []Comment            // on the issue and the pull request, by people with write access, oldest first
 	Baseline     *pipeline.TestReport // for the planner: the tests at the base; nil: the run's
 	Conflict     *Conflict            // for the implementer that merges by hand
 	Meter        *Meter               // of agents that work on the phase at the same time; nil: one alone does

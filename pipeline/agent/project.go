@@ -27,11 +27,12 @@ type Doc struct {
 	Text string
 }
 
-// Comment is what somebody said on the issue.
+// Comment is what somebody said on the issue or the pull request.
 type Comment struct {
-	By   string
-	At   time.Time
-	Text string
+	By    string
+	At    time.Time
+	Text  string
+	Place string // of the pull request's diff: "calc.py:14"; "" for none
 }
 
 // Instructions are the files in which repositories tell agents how to work there, in
@@ -136,12 +137,17 @@ func (w *prompt) related() *prompt {
 		Clean(strings.Join(w.p.job.Related, "\n")))
 }
 
-// comments appends what people with write access said on the issue, the newest last.
+// comments appends what people with write access said on the issue and the pull request,
+// the newest last.
 func (w *prompt) comments() *prompt {
 	var list []string
 	size := 0
 	for _, c := range slices.Backward(w.p.job.Comments) {
-		text := fmt.Sprintf("%s, %s:\n%s", c.By, c.At.UTC().Format("2006-01-02 15:04"), indent(cutWithWord(strings.TrimSpace(Clean(c.Text)), maxComments/2, len(c.Text), "this comment")))
+		place := ""
+		if c.Place != "" {
+			place = fmt.Sprintf(", about %s as it was then", Clean(c.Place))
+		}
+		text := fmt.Sprintf("%s, %s%s:\n%s", c.By, c.At.UTC().Format("2006-01-02 15:04"), place, indent(cutWithWord(strings.TrimSpace(Clean(c.Text)), maxComments/2, len(c.Text), "this comment")))
 		if size += len(text); size > maxComments {
 			list = append(list, fmt.Sprintf("[%d older comments are left out]", len(w.p.job.Comments)-len(list)))
 			break
@@ -149,7 +155,7 @@ func (w *prompt) comments() *prompt {
 		list = append(list, text)
 	}
 	slices.Reverse(list)
-	return w.data("Comments on the issue by people with write access, newest last; the newer goes before the older, and before the task", strings.Join(list, "\n"))
+	return w.data("Comments on the issue and the pull request by people with write access, newest last; the newer goes before the older, and before the task", strings.Join(list, "\n"))
 }
 
 // tests appends how the repository is tested, and what came of it at the base and the

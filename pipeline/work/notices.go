@@ -260,6 +260,9 @@ func (e *Engine[W, T]) happened(ctx context.Context, p *inbound) error {
 	if err != nil {
 		return err
 	}
+	if n.Feedback != nil && n.Feedback.Event == "issue_comment" && n.Pull == 0 {
+		return e.onIssue(ctx, run, p)
+	}
 	if run == nil {
 		return e.otherPull(ctx, p)
 	}
@@ -299,6 +302,12 @@ func (e *Engine[W, T]) happened(ctx context.Context, p *inbound) error {
 	if err != nil {
 		return err
 	}
+	hint := ""
+	if told == "" {
+		if hint, err = e.unheard(ctx, run, p); err != nil {
+			return err
+		}
+	}
 	return e.say(ctx, run, p, func(r *pipeline.Run, at time.Time) ([]pipeline.Event, reply, error) {
 		heard, err := e.heardSince(ctx, r, seen)
 		if seen = r.Seq; heard && err == nil { // a poll may have seen the same, or somebody explained it
@@ -311,12 +320,12 @@ func (e *Engine[W, T]) happened(ctx context.Context, p *inbound) error {
 		all, text := append(slices.Clip(signals), follow...), cmp.Or(told, acknowledge(n, signals, follow))
 		if n.Kind == pipeline.NoticeFeedback && e.Observer != nil {
 			if len(words) == 0 {
-				return nil, reply{text, fmt.Sprintf("run %d: nothing new: %s", r.ID, n.Why)}, nil
+				return nil, reply{text, fmt.Sprintf("run %d: nothing new: %s%s", r.ID, n.Why, hint)}, nil
 			}
-			return all, reply{text, fmt.Sprintf("run %d: %s", r.ID, strings.Join(words, ", "))}, nil
+			return all, reply{text, fmt.Sprintf("run %d: %s%s", r.ID, strings.Join(words, ", "), hint)}, nil
 		}
 		events, outcome := r.Notice(n, at)
-		return append(prefix(p.cause(), events), all...), reply{text, fmt.Sprintf("run %d: %s", r.ID, strings.Join(append([]string{outcome}, words...), ", "))}, nil
+		return append(prefix(p.cause(), events), all...), reply{text, fmt.Sprintf("run %d: %s", r.ID, strings.Join(append([]string{outcome}, words...), ", ")+hint)}, nil
 	})
 }
 

@@ -138,19 +138,23 @@ func (x *Executor) instructions(ctx context.Context, run *pipeline.Run, base str
 	return out, nil
 }
 
-// comments reads what was said on the issue: anew when a plan or an iteration begins,
-// so that all roles of an iteration know the same, and nobody is asked twice.
+// comments reads what was said on the issue and the pull request: anew when a plan, an
+// iteration or a review begins, so that all who work on that know the same.
 func (x *Executor) comments(ctx context.Context, run *pipeline.Run, p pipeline.Phase) ([]agent.Comment, error) {
-	if x.o.Comments == nil || run.Task.Issue == 0 {
+	pull := 0
+	if run.Published.Pull != nil {
+		pull = run.Published.Pull.Number
+	}
+	if x.o.Comments == nil || run.Task.Issue == 0 && pull == 0 {
 		return nil, nil
 	}
 	x.mu.Lock()
 	known, ok := x.said[run.ID]
 	x.mu.Unlock()
-	if ok && p != pipeline.PhaseImplement && !slices.Contains(planning, p) {
+	if ok && p != pipeline.PhaseImplement && p != pipeline.PhaseReview && !slices.Contains(planning, p) {
 		return known, nil
 	}
-	list, err := x.o.Comments(ctx, run.Repo, run.Task.Issue)
+	list, err := x.o.Comments(ctx, run.Repo, run.Task.Issue, pull)
 	if err != nil {
 		return nil, err
 	}

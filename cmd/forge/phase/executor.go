@@ -83,9 +83,9 @@ type Options struct {
 	Known    func(ctx context.Context, repo pipeline.Repo) (map[string]pipeline.KnownFailure, error) // tests that failed before somebody's work, with who called them known
 	Readings Readings                                                                                // of quality gates at bases
 	CI       *CI                                                                                     // nil without GitHub
-	// Comments returns what people with write access said on an issue, oldest first;
-	// nil without GitHub.
-	Comments func(ctx context.Context, repo pipeline.Repo, issue int) ([]agent.Comment, error)
+	// Comments returns what people with write access said on an issue and its pull request
+	// (0: there is none), oldest first; nil without GitHub.
+	Comments func(ctx context.Context, repo pipeline.Repo, issue, pull int) ([]agent.Comment, error)
 
 	// Related says in lines how an issue stands to others; nil without GitHub.
 	Related func(ctx context.Context, repo pipeline.Repo, issue int) ([]string, error)
@@ -109,7 +109,7 @@ type Executor struct {
 	tiersAt map[int64]map[string]*pipeline.TestReport // of the tiers' commands, at bases; as long
 	tools   map[string]string                         // package managers of the server, as commands see them
 	toolsAt time.Time
-	said    map[int64][]agent.Comment // on the runs' issues, when last read; as long as their workspaces
+	said    map[int64][]agent.Comment // on the runs' issues and pull requests, when last read; as long as their workspaces
 }
 
 // New returns an executor, which is a work.Executor.

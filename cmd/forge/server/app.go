@@ -26,6 +26,7 @@ import (
 	"forge/cmd/forge/shipping"
 	"forge/cmd/forge/tracing"
 	"forge/github/delivery"
+	"forge/learn"
 	"forge/learn/impact"
 	"forge/pipeline"
 	"forge/pipeline/agent"
@@ -187,7 +188,7 @@ func (a *App) executorOptions(o Options, agents *agent.Agent) phase.Options {
 func (a *App) engineOptions(o Options) work.Options {
 	opts := work.Options{
 		Paused: a.DB.Paused, Name: processName(), Executor: a.exec, Slug: o.Config.Slug, Logger: o.Log, Settle: o.Config.CallTimeout, Now: o.Now, PollEvery: o.PollEvery, ModelPatience: o.Config.ModelPatience, PartWorkers: o.Config.Parallel.Parts,
-		Answers: o.Config.Answers, ThreadAnswers: o.Config.ThreadAnswers, Remarks: o.Config.Remarks,
+		Answers: o.Config.Answers, ThreadAnswers: o.Config.ThreadAnswers, Remarks: o.Config.Remarks, Idle: learn.AsksForNothing,
 		OnEvents: func(run *pipeline.Run, events []pipeline.Event) { a.onEvents(run, events, o.OnEvents) },
 	}
 	if a.local {

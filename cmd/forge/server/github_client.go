@@ -57,12 +57,12 @@ func (h *githubClient) Permission(ctx context.Context, repo pipeline.Repo, actor
 	return h.app.Permission(ctx, repo, actor)
 }
 
-// comments returns what people with write access said on an issue.
-func (h *githubClient) comments(ctx context.Context, repo pipeline.Repo, issue int) ([]agent.Comment, error) {
-	list, err := h.app.Comments(ctx, repo, issue)
+// comments returns what people with write access said on an issue and its pull request.
+func (h *githubClient) comments(ctx context.Context, repo pipeline.Repo, issue, pull int) ([]agent.Comment, error) {
+	list, err := h.app.Comments(ctx, repo, issue, pull)
 	var out []agent.Comment
 	for _, c := range list {
-		out = append(out, agent.Comment{By: c.By.Login, At: c.At, Text: c.Text})
+		out = append(out, agent.Comment{By: c.By.Login, At: c.At, Text: c.Text, Place: c.Place})
 	}
 	return out, err
 }

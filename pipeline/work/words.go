@@ -1,0 +1,88 @@
+package work
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"forge/pipeline"
+	"forge/pipeline/command"
+	"forge/pipeline/text"
+)
+
+// unheard tells somebody with write access whose words nothing is sure to read any more what
+// does change the work: once for each run, so that a talk is not answered line by line. It
+// returns that for the delivery's outcome.
+func (e *Engine[W, T]) unheard(ctx context.Context, run *pipeline.Run, p *inbound) (string, error) {
+	n := p.notice
+	if !asks(run, n) || e.Idle != nil && e.Idle(n.Feedback.Body) {
+		return "", nil
+	}
+	words := fate(run)
+	if words == "" {
+		return "", nil
+	}
+	may, err := e.mayWrite(ctx, n)
+	if !may || err != nil {
+		return "", err
+	}
+	key := fmt.Sprintf("run/%d/words", run.ID)
+	if may, _, _, err = e.within(ctx, key, "", tells); !may || err != nil { // it stands there
+		return "", err
+	}
+	told := *p
+	told.notice.Thread, told.notice.Comment, told.notice.Reviewed = 0, n.Feedback.Review, true // all in one place, where the key is found again
+	if len(n.Feedback.Comments) > 0 {
+		told.notice.Comment, told.notice.Reviewed = n.Feedback.Comments[0], false
+	}
+	return ", " + n.Actor.Login + " is told what such words do", e.replyOnce(ctx, &told, words, key)
+}
+
+// asks reports whether a notice is of words of a person's own, in a place where they may ask
+// for something: not in an answer to what Forge said, which is feedback.
+func asks(run *pipeline.Run, n pipeline.Notice) bool {
+	f := n.Feedback
+	if f == nil || n.Actor.Bot || n.Command.Name != "" || strings.TrimSpace(f.Body) == "" || f.State != "" && f.State != "commented" && f.State != "approved" {
+		return false
+	}
+	if f.Action != "created" && f.Action != "submitted" || f.Event == "pull_request_review_thread" {
+		return false
+	}
+	for _, a := range run.Published.Artefacts {
+		if f.ReplyTo != 0 && a.ID == f.ReplyTo {
+			return false
+		}
+	}
+	return true
+}
+
+// fate says what becomes of words that nobody requests as changes; "" where a later phase
+// reads them, a person is asked anyway, or nothing can come of them.
+func fate(run *pipeline.Run) string {
+	it, a := run.Current(), run.Active
+	again := fmt.Sprintf("`%s` with the words on the lines below it", command.Write(run.Slug, "continue"))
+	switch {
+	case run.Part != nil || run.Published.Pull == nil:
+	case run.Reopenable():
+		return fmt.Sprintf("These words alone change nothing: run %d is %s. To have the work changed, request changes in a review of #%d, or write %s.", run.ID, run.State, run.Published.Pull.Number, again)
+	case run.State == pipeline.StateRunning && it != nil && (it.Review != nil || a != nil && a.Phase == pipeline.PhaseReview):
+		return fmt.Sprintf("The review of %s may have begun without these words. If the work goes back, the next round reads them; if it is verified first, they alone change nothing. "+
+			"Requested changes in a review of #%d send it back now; once it is verified, so does %s.", text.ShortSHA(run.Head), run.Published.Pull.Number, again)
+	}
+	return ""
+}
+
+// onIssue takes in what was said on an issue without a command: agents read it there.
+func (e *Engine[W, T]) onIssue(ctx context.Context, run *pipeline.Run, p *inbound) error {
+	outcome, told := p.notice.Why, ""
+	if run != nil {
+		var err error
+		if told, err = e.unheard(ctx, run, p); err != nil {
+			return err
+		}
+		if told != "" {
+			outcome = fmt.Sprintf("run %d: %s%s", run.ID, outcome, told)
+		}
+	}
+	return e.store.Tx(ctx, func(ctx context.Context, tx T) error { return e.settle(ctx, tx, p, outcome, told == "") })
+}
