@@ -24,7 +24,8 @@ var protectedPaths = []struct {
 	}},
 	{"it tells a bot with rights here whom to let in, and what to merge", []string{
 		".github/settings.y*ml", ".github/safe-settings/**", ".asf.yaml", ".mergify.yml", ".mergify/**", ".github/mergify.yml", "bors.toml",
-		".bulldozer.yml", ".kodiak.toml", ".github/auto-merge.yml", ".prow.yaml", ".prow/**", "/renovate.json*", "/.renovaterc*", ".github/renovate.json*", ".gitlab/renovate.json*",
+		".bulldozer.yml", ".kodiak.toml", ".github/auto-merge.yml", ".prow.yaml", ".prow/**", "/renovate.json*", "/.renovaterc*",
+		".github/renovate.json*", ".gitlab/renovate.json*",
 	}},
 	{"it says what git does, and runs", []string{"**/.git*"}},
 	{"it says what another version control system does, and runs", []string{"**/.hg/**", "**/.jj/**", "**/.sl/**", "**/.svn/**", "**/.bzr/**"}},

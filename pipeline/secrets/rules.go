@@ -15,6 +15,7 @@ type rule struct {
 	name   string
 	keys   []string // one of these is in every text that matches, so that most texts cost no match
 	find   *lazyregexp.Regexp
+	look   func(string) [][]int    // instead of a pattern: what it would find
 	least  float64                 // entropy, in bits a character
 	weak   bool                    // too common a shape to be looked for in what was decoded
 	whole  bool                    // the group alone is the secret, not all that matched
@@ -99,7 +100,7 @@ var rules = []rule{
 	shape("terraform-token", ".atlasv1.", `\b([A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,})`),
 	shape("doppler-token", "dp.", `\bdp\.(?:pt|st|ct|sa|scim|audit)\.([A-Za-z0-9._-]{40,})`),
 	shape("linear-key", "lin_api_", `\blin_api_([A-Za-z0-9]{40})`),
-	shape("notion-token", "ntn_", `\bntn_[0-9]{11}([A-Za-z0-9]{35})`),
+	shape("notion-token", "ntn_", `\bntn_([A-Za-z0-9]{40,50})`),
 	shape("airtable-token", "pat", `\bpat([A-Za-z0-9]{14}\.[a-f0-9]{64})`),
 	shape("figma-token", "figd_", `\bfigd_([A-Za-z0-9_-]{40})`),
 	shape("postman-key", "PMAK-", `\bPMAK-([a-f0-9]{24}-[a-f0-9]{34})`),
@@ -126,6 +127,24 @@ var rules = []rule{
 	shape("mapbox-secret", "sk.eyJ", `\bsk\.(eyJ[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{20,})`),
 	shape("cloudflare-ca-key", "v1.0-", `\bv1\.0-([a-f0-9]{24}-[a-f0-9]{146})`),
 
+	shape("google-refresh-token", "1//0", `\b1//0([0-9A-Za-z_-]{40,})`),
+	shape("dropbox-token", "sl.", head+`sl\.(?:u\.)?([A-Za-z0-9_-]{130,})`),
+	{name: "aws-session-token", keys: []string{"ession_token", "ession-token", "essionToken", "ESSION_TOKEN"}, weak: true, whole: true, least: 4.2,
+		find: lazyregexp.New(`(?i:session[_-]?token)["'\x60]?\s{0,4}(?::=|=>|[:=,>])\s{0,4}["'\x60]?([A-Za-z0-9+/]{100,}={0,2})`), refuse: notMixed},
+	{name: "django-secret-key", keys: []string{"django-insecure-"}, least: 3, find: lazyregexp.New(`django-insecure-([a-z0-9!@#$%^&*(\-_=+)]{40,})`)},
+	{name: "jwk-private", keys: []string{`"kty"`}, weak: true, whole: true, lines: true, least: 4,
+		find: lazyregexp.New(`"kty"[^{}]*?"(?:d|p|k)"\s*:\s*"([A-Za-z0-9_-]{40,})"`)},
+	{name: "jwk-private", keys: []string{`"kty"`}, weak: true, whole: true, lines: true, least: 4,
+		find: lazyregexp.New(`"(?:d|p|k)"\s*:\s*"([A-Za-z0-9_-]{40,})"[^{}]*?"kty"`)},
+	{name: "session-cookie", keys: []string{"ookie", "OOKIE"}, weak: true, whole: true, least: 4, refuse: notMixed,
+		find: lazyregexp.New(`(?i:\bcookie)["'\x60]?\s{0,4}[:=,]\s{0,4}["'\x60]?(?i:[^"'\x60\n]{0,200}?[\w.-]{0,40}(?:sess|sid|auth|token)[\w.-]{0,40})=([A-Za-z0-9%+/=_.~-]{32,})`)},
+	{name: "pgpass", keys: []string{":5432:", ":*:"}, weak: true, whole: true, least: 2.75, refuse: notPassword,
+		find: lazyregexp.New(`(?m)^[\w.*-]+:(?:\d{2,5}|\*):[\w.*-]+:[\w.*@-]+:([^\s:"']{8,})\s*$`)},
+	{name: "htpasswd", keys: []string{":$apr1$", ":$2y$", ":$2a$", ":$2b$", ":$6$", ":$5$", ":{SHA}"}, weak: true, whole: true, least: 3,
+		find: lazyregexp.New(`(?m)^[\w.@-]+:(\$apr1\$[./\w]{8}\$[./\w]{22}|\$2[aby]\$\d\d\$[./\w]{53}|\$[56]\$[./\w$=]{40,}|\{SHA\}[A-Za-z0-9+/]{27}=)`)},
+	{name: "mnemonic", keys: []string{"nemonic", "NEMONIC", "hrase", "HRASE"}, weak: true, whole: true, least: 2.5, refuse: notMnemonic,
+		find: lazyregexp.New(`(?i:mnemonic|(?:seed|recovery)[_-]?phrase)["'\x60]?\s{0,4}(?::=|=>|[:=,])\s{0,4}["'\x60]?((?:[a-z]{3,8} ){11,23}[a-z]{3,8})(?:["'\x60\s]|$)`)},
+
 	// Keys in PEM, and the bodies that such keys have where the frame is missing.
 	{name: "private-key", keys: []string{"PRIVATE KEY"}, find: pem, least: 4, lines: true},
 	{name: "private-key", keys: []string{"IBADAN", "IBAAK", "MHcCAQEEI", "MIGHAgEA", "MIG2AgEA", "MIGkAgEB", "MC4CAQAw", "b3BlbnNzaC1rZXk"},
@@ -143,9 +162,8 @@ var rules = []rule{
 		find: lazyregexp.New(`(?i:authorization)["'` + "`" + `]?\s*[:=,]\s*["'` + "`" + `]?(?i:basic)\s+([A-Za-z0-9+/=_-]{16,})`)},
 	{name: "netrc-password", keys: []string{"machine "}, weak: true, whole: true, lines: true, least: 2.75, refuse: notPassword,
 		find: lazyregexp.New(`\bmachine\s+\S+\s+login\s+\S+\s+password\s+(\S{8,})`)},
-	{name: "assigned-secret", keys: []string{"ecret", "ECRET", "assw", "ASSW", "oken", "OKEN", "key", "Key", "KEY", "redential", "REDENTIAL"},
-		weak: true, whole: true, least: 4, refuse: notMixed,
-		find: lazyregexp.New(`(?i:secret|passwd|password|auth_?token|access_?token|api_?token|bot_?token|api_?-?key|access_?-?key|private_?-?key|credential)s?["'` + "`" + `\])]{0,2}\s{0,4}(?::=|=>|[:=,])\s{0,4}["'` + "`" + `]([A-Za-z0-9+/=_.~-]{20,120})["'` + "`" + `]`)},
+	{name: "assigned-secret", weak: true, whole: true, least: 2.5, look: assigned, keys: []string{"ecret", "ECRET", "ass", "ASS", "wd", "WD", "oken", "OKEN",
+		"key", "Key", "KEY", "redential", "REDENTIAL", "auth", "AUTH", "Auth"}},
 }
 
 // pem is a private key in its frame. Between frame and body may stand what a string
@@ -242,6 +260,17 @@ func notJWT(v string) bool {
 	return false
 }
 
+// notMnemonic refuses words among which some are there too often: of 2048, chance draws
+// few twice; those that documentation shows are mostly one word.
+func notMnemonic(v string) bool {
+	all := strings.Fields(v)
+	once := map[string]bool{}
+	for _, w := range all {
+		once[w] = true
+	}
+	return len(all)%3 != 0 || len(once) < len(all)-1
+}
+
 // shapes returns what in a text has the shape of a credential; strong alone without
 // those that are too common.
 func shapes(block string, strong bool) []match {
@@ -336,7 +365,11 @@ func (r *rule) matchNear(block string, key, start, end int, found []match) ([]ma
 
 // matchIn adds the matches in a part of a text that begins at offset.
 func (r *rule) matchIn(part string, offset int, found []match) []match {
-	for _, m := range r.find.FindAllStringSubmatchIndex(part, -1) {
+	all := r.look
+	if all == nil {
+		all = func(s string) [][]int { return r.find.FindAllStringSubmatchIndex(s, -1) }
+	}
+	for _, m := range all(part) {
 		start, end := m[0], m[1]
 		group := part[start:end]
 		if len(m) > 3 && m[2] >= 0 {

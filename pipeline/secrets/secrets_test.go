@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/url"
 	"strings"
@@ -186,7 +187,9 @@ func TestSeeded(t *testing.T) {
 func TestEveryRuleIsSeeded(t *testing.T) {
 	m := maker{rand.New(rand.NewPCG(1, 2))}
 	seen := map[string]bool{}
-	for _, secret := range m.seeds() {
+	seeds := m.seeds()
+	maps.Copy(seeds, m.named())
+	for _, secret := range seeds {
 		for _, h := range shapes(secret, false) {
 			seen[h.rule] = true
 		}
