@@ -93,6 +93,9 @@ func nameWords(name string) []string {
 	return all
 }
 
+// assignedRule is the name of what a name tells to be secret.
+const assignedRule = "assigned-secret"
+
 const mostName = 80
 
 // assigned returns the values in a line that are given to a name of a secret and look as

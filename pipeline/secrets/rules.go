@@ -162,7 +162,7 @@ var rules = []rule{
 		find: lazyregexp.New(`(?i:authorization)["'` + "`" + `]?\s*[:=,]\s*["'` + "`" + `]?(?i:basic)\s+([A-Za-z0-9+/=_-]{16,})`)},
 	{name: "netrc-password", keys: []string{"machine "}, weak: true, whole: true, lines: true, least: 2.75, refuse: notPassword,
 		find: lazyregexp.New(`\bmachine\s+\S+\s+login\s+\S+\s+password\s+(\S{8,})`)},
-	{name: "assigned-secret", weak: true, whole: true, least: 2.5, look: assigned, keys: []string{"ecret", "ECRET", "ass", "ASS", "wd", "WD", "oken", "OKEN",
+	{name: assignedRule, weak: true, whole: true, least: 2.5, look: assigned, keys: []string{"ecret", "ECRET", "ass", "ASS", "wd", "WD", "oken", "OKEN",
 		"key", "Key", "KEY", "redential", "REDENTIAL", "auth", "AUTH", "Auth"}},
 }
 

@@ -152,9 +152,17 @@ func (s *Scanner) find(block string) []match {
 	return found
 }
 
+// sortMatches sorts by place. What a shape tells comes before what a name does, since its
+// provider is told.
 func sortMatches(found []match) {
+	rank := func(m match) int {
+		if m.rule == assignedRule {
+			return 1
+		}
+		return 0
+	}
 	slices.SortFunc(found, func(a, b match) int {
-		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end), cmp.Compare(a.rule, b.rule))
+		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(rank(a), rank(b)), cmp.Compare(b.end, a.end), cmp.Compare(a.rule, b.rule))
 	})
 }
 
