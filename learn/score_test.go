@@ -356,6 +356,19 @@ func TestConsolidateShared(t *testing.T) {
 	}
 }
 
+// What a person remarked, and where, stays in its repository.
+func TestRemarksAreNotShared(t *testing.T) {
+	var list []pipeline.Learning
+	for i, scope := range []string{"repo:acme/a", "repo:acme/b"} {
+		s := pipeline.Signal{Key: "gap/1", Kind: pipeline.SignalGap, Scope: scope, Run: int64(i + 1), Weight: 1, At: day(1), File: "billing/secret.go",
+			Actor: pipeline.Actor{ID: 1, Login: "ann"}, Text: "You forgot to check the error of the payment"}
+		list = append(list, LearningsFrom(s)...)
+	}
+	if got := Sharing(list, nil, "org:acme"); len(list) != 4 || len(got) != 0 {
+		t.Errorf("of %d learnings are shared: %+v", len(list), got)
+	}
+}
+
 func TestContradictions(t *testing.T) {
 	for _, c := range []struct {
 		a, b string

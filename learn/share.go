@@ -28,17 +28,16 @@ type Share struct {
 // confirmed it.
 func Shared(l *pipeline.Learning) bool { return strings.HasPrefix(l.Key, keyShared) }
 
-// Sharing finds what two or more scopes have learnt from their own runs and people, in
+// Sharing finds what two or more scopes have learnt from their own runs, in
 // words that say the same ([Consolidate]): facts and ways of doing things, surer than not,
 // with no more against them than for them. What is bound to a finding, its code or
-// somebody's word stays where it is. The oldest one is told, without its places. What is
+// somebody's word stays where it is, with the place that it names. The oldest one is told, without its places. What is
 // among the organisation's known learnings keeps their key, whichever scope has it still.
 func Sharing(learnings, known []pipeline.Learning, org string) (out []Share) {
 	var list []pipeline.Learning
 	for _, l := range learnings {
-		own := l.Source == pipeline.SourceReflection || l.Source == pipeline.SourceGap
-		if own && l.State == pipeline.LearningActive && l.Weight > 0 && l.Type != pipeline.LearningEpisodic && l.Confidence >= shareFrom && l.Against <= l.For &&
-			l.Finding == "" && l.Code == "" && l.Scope != org {
+		if l.Source == pipeline.SourceReflection && l.State == pipeline.LearningActive && l.Weight > 0 && l.Type != pipeline.LearningEpisodic &&
+			l.Confidence >= shareFrom && l.Against <= l.For && l.Finding == "" && l.Code == "" && l.Scope != org {
 			list = append(list, l)
 		}
 	}

@@ -58,7 +58,7 @@ func TestMemoryAgents(t *testing.T) {
 		t.Errorf("with nothing remembered it says %q", out)
 	}
 	model := pipeline.Learning{Key: "reflected", Content: "Trust the issue", Source: pipeline.SourceReflection, Weight: 1, Base: 0.95}
-	borne := pipeline.Learning{Key: "borne", Content: "Quote variables", Source: pipeline.SourceReflection, Weight: 1, Base: 0.85,
+	borne := pipeline.Learning{Key: "borne", Content: "Quote variables", Source: pipeline.SourceReflection, Weight: 0, Base: 0.85, Author: pipeline.Actor{ID: 7, Login: "ann"},
 		Category: "style", Paths: []string{"greet.sh"}}
 	unsure := said("unsure", "Perhaps not", 1)
 	unsure.Base = 0.5

@@ -129,8 +129,9 @@ var protections = []protection{
 	// S21: what a model learnt of anybody's words.
 	{"learn/hint.go", `l.Weight > 0 && !judges`, `l.Weight > 0`, "cmd/forge/memory: TestReflectionsAreHints"},
 	{"learn/hint.go", `l.Weight > 0 && !judges`, `!judges`, "cmd/forge/memory: TestReflectionsAreHints"},
-	{"learn/hint.go", `return !e.Off && strings`, `return strings`, "cmd/forge/memory: TestReflectionsAreHints"},
+	{"cmd/forge/memory/recall.go", `learn.Borne(l) || reasoned(l)`, `reasoned(l)`, "TestReflectionsAreHints"},
 	{"learn/lifecycle.go", ` && (a.Weight > 0) == (b.Weight > 0)`, ``, "cmd/forge/memory: TestStrangersTasksConfirmNothing"},
+	{"learn/share.go", `if l.Source == pipeline.SourceReflection && l.State`, `if l.State`, "TestRemarksAreNotShared"},
 	{"learn/share.go", `l.Weight > 0 && l.Type`, `l.Type`, "cmd/forge/memory: TestStrangersTasksConfirmNothing"},
 	{"learn/reflect/refuse.go", `case learn.Stands(l) == learn.StandAvoid:`, `case false:`, "TestParseRefuses"},
 	{"cmd/forge/memory/retrospective.go", `if err != nil || !(weight > 0) {`, `if err != nil || weight < 0 {`, "TestReflectionsAreHints"},

@@ -107,14 +107,13 @@ func surest(ctx context.Context, db *store.DB, scopes []string, sure float64, no
 		if learn.Effective(l, now) < sure || learn.Shared(&l) {
 			continue // what repositories share is told to those of them that want it, not in a file for everybody
 		}
-		said := l.Author.ID != 0 && !l.Author.Bot && l.Weight > 0
+		said := l.Author.ID != 0 && !l.Author.Bot && (l.Weight > 0 || learn.Borne(&l))
 		if !said { // a model's words, perhaps out of anybody's issue: a person must have borne them out
 			evidence, err := db.Evidence(ctx, l.ID)
 			if err != nil {
 				return nil, err
 			}
-			said = learn.Told(&l, evidence, true) &&
-				slices.ContainsFunc(evidence, func(e pipeline.Evidence) bool { return !e.Off && e.Delta > 0 && e.Actor.ID != 0 && !e.Actor.Bot })
+			said = l.Source != pipeline.SourceReflection && slices.ContainsFunc(evidence, func(e pipeline.Evidence) bool { return !e.Off && e.Delta > 0 && e.Actor.ID != 0 && !e.Actor.Bot })
 		}
 		if said {
 			out = append(out, l)

@@ -10,6 +10,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/config"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 	"forge/pipeline/work"
 )
@@ -73,6 +74,15 @@ func TestReflectionsAreHints(t *testing.T) {
 	}
 	if l, err := m.o.DB.Learning(t.Context(), 1); err != nil || l.For != 1 || l.Confidence != 0.82 {
 		t.Errorf("%+v, %v; want one piece of evidence, and a confidence of 0.5 and 0.4 × 0.8", l, err)
+	}
+	m.o.Withhold = 1
+	run.Holdout = &record.Holdout{Share: 0.1, Out: true}
+	if got := told(); !strings.Contains(got, "planner ann, planner eve") {
+		t.Errorf("what a person said holds in every run; in one without memory are told: %s", got)
+	}
+	m.o.Withhold, run.Holdout = 0, nil
+	if l, err := m.o.DB.Learning(t.Context(), 1); err != nil || len(learn.Retire([]pipeline.Learning{l}, learn.Effects{1: {Low: -1, High: -0.5}}, 9, m.o.Now())) != 0 {
+		t.Errorf("what a person said is retired: %+v, %v", l, err)
 	}
 	say(work.Word{Was: "1 2"}, "taken back")
 	if got := told(); got != "planner ann, implementer ann" {

@@ -109,10 +109,8 @@ func (m *Learner) choose(ctx context.Context, job *agent.Job, role config.Role) 
 		if heldOut(run, &l) || l.State != pipeline.LearningActive || learn.Effective(l, now) < leastSure || !fits(&l) || !shares(run, &l, list) {
 			continue
 		}
-		if told, err := m.told(ctx, run, &l, role); err != nil || !told {
-			if err != nil {
-				return r, err
-			}
+		judges := role == config.RoleReviewer
+		if own := l.Run == run.ID && !judges; !own && !learn.Told(&l, judges) { // its own a run has from texts that it has read
 			continue
 		}
 		says, holds := cites.look(ctx, &l)
@@ -150,17 +148,6 @@ func (m *Learner) choose(ctx context.Context, job *agent.Job, role config.Role) 
 	return r, nil
 }
 
-// told reports whether a role is told a learning that a run made of itself; see learn.Told. A run
-// that goes on is told its own: it has read the same texts.
-func (m *Learner) told(ctx context.Context, run *pipeline.Run, l *pipeline.Learning, role config.Role) (bool, error) {
-	judges := role == config.RoleReviewer
-	if own := l.Run == run.ID && !judges; own || l.Source != pipeline.SourceReflection {
-		return true, nil
-	}
-	evidence, err := m.o.DB.Evidence(ctx, l.ID)
-	return learn.Told(l, evidence, judges), err
-}
-
 // split leaves some learnings out at random. A run that has one left out has it left
 // out in all its phases and iterations: were it drawn anew in each, runs that went
 // through more of them, those that did badly, would have had more of the learnings,
@@ -190,7 +177,9 @@ func heldOut(run *pipeline.Run, l *pipeline.Learning) bool {
 
 // promised reports whether a learning is what people told Forge in words, which holds in
 // every run.
-func promised(l *pipeline.Learning) bool { return l.Source == pipeline.SourceHuman || reasoned(l) }
+func promised(l *pipeline.Learning) bool {
+	return l.Source == pipeline.SourceHuman || learn.Borne(l) || reasoned(l)
+}
 
 // reasoned reports whether a learning is a person's dismissal with a reason: they said
 // why, and are not to be asked again to find out what their word is worth.
