@@ -138,6 +138,7 @@ var protections = []protection{
 
 	// H1: a dismissal that somebody lets stand alone.
 	{"github/feedback/thread.go", `objects = g.objects(c, st)`, `objects = false`, "TestContestedDismissals"},
+	{"github/feedback/thread.go", `if of.text == "" || !c.Updated`, `if !c.Updated`, "TestClicksAgainstWords"},
 	{"github/feedback/thread.go", `objects := st == Agree && !of.command`, `objects := false`, "TestContestedDismissals"},
 	{"github/feedback/thread.go", `if w, err := g.weigh(ctx, c.Author); err != nil || w > 0 {`, `if _, err := g.weigh(ctx, c.Author); true {`, "TestContestedDismissals"},
 	{"github/feedback/thread.go", `return negates(words(spell(own(c.Body))))`, `return false`, "TestContestedDismissals"},

@@ -120,3 +120,18 @@ func TestContestedDismissals(t *testing.T) {
 		t.Errorf("what a model reads as another refusal: %+v, %v", list, err)
 	}
 }
+
+// A thumb of one person and words of another that no table knows: which of them holds is not known.
+func TestClicksAgainstWords(t *testing.T) {
+	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	for words, teaches := range map[string]bool{"Eso rompe la tienda, lo vi ayer.": false, "Really?": true, "Thanks!": true, "No.": false, "By design.": true} {
+		th := forgeTalk("aaaa", Comment{ID: 601, Author: alice, Body: words, Created: at, Updated: at})
+		th.Comments[0].Downs = []Reaction{{By: boss, At: at.Add(time.Hour)}}
+		g := tester(&Pull{State: "OPEN", Number: 8, Threads: []Thread{th}}, pipeline.Notice{})
+		list, err := g.finish(context.Background(), g.all)
+		i := slices.IndexFunc(list, func(s pipeline.Signal) bool { return s.Kind == pipeline.SignalDismissed })
+		if err != nil || i < 0 || list[i].Unsure == teaches {
+			t.Errorf("%q: %+v, %v; want a dismissal that teaches: %t", words, list, err, teaches)
+		}
+	}
+}

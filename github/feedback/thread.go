@@ -444,7 +444,7 @@ func (g *collector) contested(ctx context.Context, t *Thread, of *reason) (bool,
 		c := last[id]
 		st, _, _ := g.stance(c)
 		objects := st == Agree && !of.command
-		if !c.Updated.Before(of.at) {
+		if of.text == "" || !c.Updated.Before(of.at) { // a click answers no words
 			objects = g.objects(c, st)
 		}
 		if !objects {
