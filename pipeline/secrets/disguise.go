@@ -1,15 +1,12 @@
 package secrets
 
 import (
-	"bytes"
-	"compress/gzip"
+	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
-	"io"
 	"sort"
 	"strconv"
 	"strings"
-	"unicode/utf16"
 
 	"forge/pipeline/lazyregexp"
 )
@@ -17,10 +14,18 @@ import (
 // shortestRun is how many characters in base64 or hexadecimal are looked at.
 const shortestRun = 24
 
-// disguised returns the credentials that a text holds in base64, in hexadecimal, or
-// backwards: those whose shape is so much their own that chance does not make it.
+// disguised returns the credentials that a text holds in base64 (also twice, or packed
+// before), in base32, in hexadecimal, as numbers or single characters, or backwards:
+// those whose shape is so much their own that chance does not make it.
 func disguised(block string) []match {
+	found := encoded(block, 2)
+	return append(append(found, backwards(block)...), inPieces(block)...)
+}
+
+// encoded looks at what can be decoded, so often within one another.
+func encoded(block string, depth int) []match {
 	var found []match
+	var list spelled
 	for at := 0; at < len(block); {
 		if !inBase64(block[at]) {
 			at++
@@ -30,27 +35,118 @@ func disguised(block string) []match {
 		run, end := encodedRun(block, at)
 		at = end
 		if len(run) < shortestRun {
+			found = list.add(block, run, start, end, found)
 			continue
 		}
-		name, text := "hexadecimal", ""
+		if name, rule := decoded(run, depth); rule != "" {
+			found = append(found, match{rule: rule + " in " + name, start: start, end: end})
+		}
+	}
+	return list.flush(block, found)
+}
+
+// decoded returns the first rule that finds something in what a run stands for, and the
+// coding.
+func decoded(run string, depth int) (coding, rule string) {
+	name, text := "hexadecimal", ""
+	if dashed := strings.ReplaceAll(run, "-", ""); len(run) > 5 && run[2] == '-' && run[5] == '-' {
+		run = dashed
+	} else if run[1] == '-' && run[3] == '-' {
+		text, name = dashed, "pieces"
+	}
+	if text == "" {
 		if raw, err := hex.DecodeString(run); err == nil {
 			text = string(raw)
+		} else if raw, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(run); err == nil && legible(string(raw)) {
+			name, text = "base32", string(raw)
 		} else {
 			name, text = "base64", unbase64(run)
 		}
-		if len(text) < 16 || !legible(text) {
-			continue
+	}
+	if len(text) < 16 {
+		return "", ""
+	}
+	if !legible(text) {
+		u := unpacker{left: mostDecoded}
+		in := u.unpack([]byte(text), 2)
+		if in == nil || !legible(string(in)) {
+			return "", ""
 		}
-		if in := shapes(text, true); len(in) > 0 {
-			found = append(found, match{rule: in[0].rule + " in " + name, start: start, end: end})
+		name, text = "packed "+name, string(in)
+	}
+	if in := shapes(text, true); len(in) > 0 {
+		return name, in[0].rule
+	}
+	if depth > 1 {
+		if in := encoded(text, depth-1); len(in) > 0 {
+			return name, in[0].rule
 		}
 	}
-	return append(append(found, backwards(block)...), inPieces(block)...)
+	return "", ""
+}
+
+// mostDecoded is how much is looked at of what is packed within a text.
+const mostDecoded = 1 << 20
+
+// spelled collects what spells a text one character at a time: numbers, pairs of
+// hexadecimal digits, single letters.
+type spelled struct {
+	hex, decimal, single []byte
+	start, end           int
+}
+
+const (
+	widestGap   = 16 // between two of them
+	leastSpelt  = 16
+	mostOfThese = 3
+)
+
+// add takes a run; one that is no part of a list ends it.
+func (s *spelled) add(block, run string, start, end int, found []match) []match {
+	if len(run) > 4 || s.end > 0 && start-s.end > widestGap {
+		found = s.flush(block, found)
+	}
+	if len(run) > 4 {
+		return found
+	}
+	if s.end == 0 {
+		s.start = start
+	}
+	s.end = end
+	digits := strings.TrimPrefix(strings.TrimPrefix(run, "0x"), "0X")
+	if n, err := strconv.ParseUint(digits, 16, 8); err == nil && len(digits) == 2 {
+		s.hex = append(s.hex, byte(n))
+	}
+	if n, err := strconv.ParseUint(run, 10, 8); err == nil {
+		s.decimal = append(s.decimal, byte(n))
+	}
+	if len(run) == 1 {
+		s.single = append(s.single, run[0])
+	}
+	return found
+}
+
+func (s *spelled) flush(block string, found []match) []match {
+	for i, text := range [mostOfThese][]byte{s.hex, s.decimal, s.single} {
+		if len(text) < leastSpelt || !legible(string(text)) {
+			continue
+		}
+		if in := shapes(string(text), true); len(in) > 0 {
+			name := [mostOfThese]string{"hexadecimal", "numbers", "single characters"}[i]
+			found = append(found, match{rule: in[0].rule + " in " + name, start: s.start, end: s.end})
+			break
+		}
+	}
+	s.hex, s.decimal, s.single, s.start, s.end = s.hex[:0], s.decimal[:0], s.single[:0], 0, 0
+	return found
 }
 
 var (
-	escaped  = lazyregexp.New(`\\u\{?([0-9a-fA-F]{2,6})\}?|\\x([0-9a-fA-F]{2})|%([0-9a-fA-F]{2})`)
-	adjacent = lazyregexp.New(`["'` + "`" + `]\s*(?:\\\n|[+.&~,]|\.\.|<>)?\s*[frbu]?["'` + "`" + `]`)
+	escaped = lazyregexp.New(`\\{1,2}u\{?([0-9a-fA-F]{2,6})\}?|\\{1,2}x([0-9a-fA-F]{2})|%([0-9a-fA-F]{2})|&#[xX]([0-9a-fA-F]{2});`)
+	// Strings next to one another, also those of variables that follow one another, and
+	// lines that go on.
+	adjacent = lazyregexp.New(`["'` + "`" + `]\s*(?:\\\n|[+.&~,]|\.\.|<>|;?\s*(?:(?:const|let|var|val|static|String|string|my)\s+){0,2}\$?\w{1,30}\s*:?=)?\s*` +
+		`[frbu]?["'` + "`" + `](?:\$\{\w{1,30}\})?|\\\r?\n[ \t]*`)
 )
 
 // inPieces returns the credentials that a program or an address spells in escapes, or
@@ -98,60 +194,50 @@ func inPieces(block string) []match {
 	return found
 }
 
-// mostInflated is how much of a compressed file is looked at.
-const mostInflated = 8 << 20
-
-// plain is a file's text where it is stored in another form: in UTF-16, or compressed.
-func plain(content []byte) []byte {
-	switch {
-	case bytes.HasPrefix(content, []byte{0x1f, 0x8b}):
-		if r, err := gzip.NewReader(bytes.NewReader(content)); err == nil {
-			if text, _ := io.ReadAll(io.LimitReader(r, mostInflated)); len(text) > 0 {
-				return text
-			}
-		}
-	case len(content) >= 32 && bytes.Count(content[:32], []byte{0}) >= 12:
-		big := bytes.HasPrefix(content, []byte{0xfe, 0xff}) || content[0] == 0
-		units := make([]uint16, 0, len(content)/2)
-		for i := 0; i+1 < len(content); i += 2 {
-			u := uint16(content[i]) | uint16(content[i+1])<<8
-			if big {
-				u = u<<8 | u>>8
-			}
-			units = append(units, u)
-		}
-		return []byte(string(utf16.Decode(units)))
-	}
-	return content
-}
-
 func inBase64(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '+' || c == '/' || c == '-' || c == '_'
 }
 
 // encodedRun returns the characters of base64 from a place on, and where they end.
-// Long lines of them are one.
+// Long lines of them are one, and short ones that are equally long.
 func encodedRun(block string, at int) (run string, end int) {
+	first := at
+	for at < len(block) && inBase64(block[at]) {
+		at++
+	}
+	end = at
+	width := end - first
+	if width < shortestLine || end == len(block) || block[end] != '\n' && block[end] != '\r' {
+		return block[first:end], end
+	}
 	var joined strings.Builder
-	for {
-		start := at
+	joined.WriteString(block[first:end])
+	for lines := 1; ; lines++ {
+		next := end
+		for next < len(block) && strings.IndexByte("\r\n \t", block[next]) >= 0 {
+			next++
+		}
+		at = next
 		for at < len(block) && inBase64(block[at]) {
 			at++
 		}
+		if at == next || width < longLines && (at-next > width || at-next < width && lines < 3) {
+			break // the text goes on with something else
+		}
+		joined.WriteString(block[next:at])
+		last := at-next < width && (width < longLines || at-next < longLines)
 		end = at
-		joined.WriteString(block[start:end])
-		if end-start < 60 {
-			break
-		}
-		for at < len(block) && strings.IndexByte("\r\n \t", block[at]) >= 0 {
-			at++
-		}
-		if at == end || at >= len(block) || !inBase64(block[at]) || !strings.Contains(block[end:at], "\n") {
+		if last || end == len(block) || block[end] != '\n' && block[end] != '\r' {
 			break
 		}
 	}
 	return joined.String(), end
 }
+
+const (
+	shortestLine = 8  // of base64 in lines
+	longLines    = 60 // which can differ
+)
 
 func unbase64(s string) string {
 	s = strings.NewReplacer("-", "+", "_", "/").Replace(s)
