@@ -235,6 +235,7 @@ func TestNothingToRun(t *testing.T) {
 		{"no test script", "-- package.json --\n{\"scripts\":{\"test\":\"echo \\\"Error: no test specified\\\" && exit 1\"}}\n", "package.json with a test script"},
 		{"Makefile without test", "-- Makefile --\nall:\n\techo\n", "Makefile or justfile with a test target"},
 		{"no tests in Go", "-- go.mod --\nmodule m\n\ngo 1.24\n-- m.go --\npackage m\n", "no test was run by: go test ./..."},
+		{"a directory is called test", "-- Makefile --\ntest:\n\tfalse\n-- test/a.js --\n1\n", "no test was run by: make test"},
 		{"no packages in Go", "-- go.mod --\nmodule m\n\ngo 1.24\n", "no test was run by: go test ./..."},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -44,6 +44,9 @@ func (s *suite) refuse(why string) {
 // judgeExit handles a command that ended by itself.
 func (c *checker) judgeExit(s *suite, res *worktree.Result, text string) {
 	if s.format == formatAny && len(s.result.cases) == 0 {
+		if res.Exit == 0 && ranNothing(text) {
+			return
+		}
 		t := testcase{name: s.done.Name, status: passed}
 		if res.Exit != 0 {
 			r := reasonOf(text)
@@ -67,6 +70,24 @@ func (c *checker) judgeExit(s *suite, res *worktree.Result, text string) {
 	case c.endedOtherwise(s, res.Exit):
 		s.broke(exitLine(res.Exit)+", which the tests that failed before do not explain", text)
 	}
+}
+
+// upToDate is a line of a build tool that has looked and run nothing.
+var upToDate = lazyregexp.New("^(?:g?make(?:\\[\\d+\\])?: (?:[`'‘].+['’] is up to date\\.|Nothing to be done for [`'‘].+['’]\\.|(?:Entering|Leaving) directory .*)|ninja: no work to do\\.|task: Task \".+\" is up to date)$")
+
+// ranNothing reports whether a command says itself that it ran nothing: a directory that is
+// called as the target of a Makefile is, which does not say that the target is no file, is up to date.
+func ranNothing(text string) bool {
+	said := false
+	for line := range strings.Lines(clean(text)) {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		if said = upToDate.MatchString(line); !said {
+			return false
+		}
+	}
+	return said
 }
 
 // endedOtherwise reports whether only tests fail that failed before, and yet the
