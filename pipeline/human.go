@@ -48,17 +48,7 @@ func (r *Run) Notice(n Notice, at time.Time) ([]Event, string) {
 		actor := n.Actor
 		return ev(EventBranchMoved, r.moves(Data{Head: n.Head, Actor: &actor})), "the run goes on from " + text.ShortSHA(n.Head)
 	case NoticeIssueEdited:
-		task, actor := n.Task, n.Actor
-		switch n.Part { // what somebody else wrote there before is not theirs
-		case "title":
-			task.Body = r.Task.Body
-		case "body":
-			task.Title = r.Task.Title
-		}
-		if sameWish(r.Task, task) {
-			return nil, "the task is edited, but what it asks for is the same"
-		}
-		return ev(EventIssueEdited, Data{Task: &task, Actor: &actor}), "noted: the run plans again"
+		return r.edits(n, ev)
 	case NoticeBranchDeleted:
 		if n.Branch != r.Branch || r.BranchDeleted || r.Published.Head == "" {
 			return nil, "branch " + n.Branch + " was deleted: not one that the run needs"
@@ -85,6 +75,26 @@ func (r *Run) Notice(n Notice, at time.Time) ([]Event, string) {
 		return nil, "noted; Forge sets draft and ready by itself when the run ends"
 	}
 	return nil, fmt.Sprintf("a notice of kind %q changes nothing in a run", n.Kind)
+}
+
+// edits is Notice for a task that somebody has changed who may. A run that has ended reads it
+// when something reopens it.
+func (r *Run) edits(n Notice, ev func(EventType, Data) []Event) ([]Event, string) {
+	task, actor := n.Task, n.Actor
+	switch n.Part { // what somebody else wrote there before is not theirs
+	case "title":
+		task.Body = r.Task.Body
+	case "body":
+		task.Title = r.Task.Title
+	}
+	events := ev(EventIssueEdited, Data{Task: &task, Actor: &actor})
+	switch {
+	case sameWish(r.Task, task):
+		return nil, "the task is edited, but what it asks for is the same"
+	case r.State.Ended():
+		return events, "noted: whatever reopens the run has it plan again"
+	}
+	return events, "noted: the run plans again"
 }
 
 // retargeted is Notice for a pull request that goes into another branch now.
@@ -171,7 +181,7 @@ func sameWish(a, b Task) bool {
 // wishChanged lets the run plan again because somebody who may has changed the task.
 // In older logs nobody is named: there it changed nothing but the text.
 func (r *Run) wishChanged(by *Actor) {
-	if by == nil || r.State.Ended() {
+	if by == nil || r.State.Ended() && !r.Reopenable() {
 		return
 	}
 	r.Notes = append(r.Notes, by.Login+" has edited the task: what it says now is what counts")

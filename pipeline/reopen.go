@@ -127,6 +127,8 @@ func (r *Run) noticeAfter(n Notice, ev func(EventType, Data) []Event, at time.Ti
 		e.Data.Head = n.Head
 		e.Data = r.moves(e.Data)
 		return []Event{e}, fmt.Sprintf("the run goes on: %s is reviewed and tested", text.ShortSHA(n.Head))
+	case NoticeIssueEdited:
+		return r.edits(n, ev)
 	case NoticeBaseMoved:
 		return r.baseAfter(n, ev, at)
 	case NoticeBaseEdited:

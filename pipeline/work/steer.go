@@ -101,6 +101,11 @@ func (e *Engine[W, T]) edited(ctx context.Context, run *pipeline.Run, p *inbound
 	if err != nil {
 		return err
 	}
+	if may && run.Reopenable() {
+		if err := e.editedLate(ctx, run, p); err != nil {
+			return err
+		}
+	}
 	if may {
 		return e.say(ctx, run, p, func(r *pipeline.Run, at time.Time) ([]pipeline.Event, reply, error) {
 			events, outcome := r.Notice(n, at)
@@ -112,6 +117,20 @@ func (e *Engine[W, T]) edited(ctx context.Context, run *pipeline.Run, p *inbound
 		return err
 	}
 	return e.conclude(ctx, p, refusedEdit(run.ID, n.Actor.Login))
+}
+
+// editedLate says once for each run that an edit of its task after the verdict changes nothing by itself.
+func (e *Engine[W, T]) editedLate(ctx context.Context, run *pipeline.Run, p *inbound) error {
+	key := fmt.Sprintf("run/%d/edited-late", run.ID)
+	may, _, _, err := e.within(ctx, key, "", tells)
+	if !may || err != nil {
+		return err
+	}
+	what := fmt.Sprintf("`%s` with words on the lines below it", command.Write(run.Slug, "continue"))
+	if pull := run.Published.Pull; pull != nil {
+		what = fmt.Sprintf("Requested changes in a review of #%d, a push to it, or %s", pull.Number, what)
+	}
+	return e.replyOnce(ctx, p, fmt.Sprintf("Run %d is %s for the text as it was. %s makes it go on, and then it plans again for the text as it stands.", run.ID, run.State, what), key)
 }
 
 // acknowledge says what became of a /forge dismiss in the conversation about a finding.

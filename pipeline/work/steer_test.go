@@ -103,7 +103,7 @@ func TestReopened(t *testing.T) {
 		{"retry", pipeline.Notice{Kind: pipeline.NoticeCommand, Command: command.Line{Name: "retry"}}, "run 1: retry", 1, 1},
 		{"run", pipeline.Notice{Kind: pipeline.NoticeStart, Comment: 9}, "not started: Run 1 has ended (verified", 1, 0},
 		{"the label", pipeline.Notice{Kind: pipeline.NoticeStart}, "not started: Run 1 has ended (verified", 1, 0},
-		{"an edit", pipeline.Notice{Kind: pipeline.NoticeIssueEdited, Task: pipeline.Task{Title: "more"}}, "run 1: run 1 has ended", 0, 0},
+		{"an edit", pipeline.Notice{Kind: pipeline.NoticeIssueEdited, Task: pipeline.Task{Title: "more"}}, "run 1: noted: whatever reopens the run has it plan again", 1, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			k := openStore(t)

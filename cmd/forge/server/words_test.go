@@ -124,3 +124,43 @@ func TestWordsDuringTheVerdict(t *testing.T) {
 		t.Errorf("it says %q", got)
 	}
 }
+
+// Covers D5: a task that is edited after the verdict is what a reopened run plans for, and
+// whoever edits it hears what makes it go on.
+func TestEditedAfterTheVerdict(t *testing.T) {
+	t.Parallel()
+	tape := strings.Replace(servertest.GreeterTape, "-- implementer */1 --", `-- planner 1/1 --
+@expect EDITWORD
+>>> submit
+summary: Quote the name, too
+steps: [Edit greet.sh]
+criteria: [{id: AC1, text: A comma follows hello}]
+-- implementer 2/1 --
+@expect EDITWORD
+>>> edit
+path: greet.sh
+old: "echo hello, $1"
+new: "echo hello, \"$1\""
+-- implementer 2/2 --
+>>> submit
+summary: Quote the name
+addressed: [{id: F1, what: it is quoted}]
+-- quality 2/1 --
+@expect EDITWORD
+>>> submit
+summary: Right.
+risk: 1
+findings: []
+rulings: [{id: F1, verdict: fixed, why: it is quoted, evidence: "greet.sh:1"}]
+-- implementer */1 --`, 1)
+	ts := newTestServer(t, testOptions{tape: tape})
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateVerified)
+	ts.must(ts.gh.As("acme").EditIssue(greetRepo, ts.issue, "", "It prints `hello Ann` where `hello, Ann` is right. EDITWORD: names have spaces."))
+	ts.says("Run 1 is verified for the text as it was.")
+	ts.must(ts.gh.As("acme").Review(greetRepo, run.Published.Pull.Number, githubtest.Review{Event: "REQUEST_CHANGES", Body: "See the issue, it has changed."}))
+	run = ts.until("comes to an end again", func(r *pipeline.Run) bool { return len(r.Reopened) == 1 && r.State != pipeline.StateRunning })
+	if run.State != pipeline.StateVerified || len(run.PastPlans) != 1 || len(run.Iterations) != 2 {
+		t.Errorf("it is %s after %d plans and %d iterations: %+v, %+v", run.State, len(run.PastPlans)+1, len(run.Iterations), run.Gate(), run.Fault)
+	}
+}
