@@ -67,7 +67,7 @@ func decoded(run string, depth int) (coding, rule string) {
 		return "", ""
 	}
 	if !legible(text) {
-		u := unpacker{left: mostDecoded}
+		u := unpacker{left: min(mostDecoded, mostRatio*len(text))}
 		in := u.unpack([]byte(text), 2)
 		if in == nil || !legible(string(in)) {
 			return "", ""

@@ -18,7 +18,8 @@ import (
 const (
 	mostInflated = 8 << 20 // how much of what a file holds is looked at, all that is packed in it together
 	mostPacked   = 4       // so deep in one another
-	mostEntries  = 10_000  // of an archive
+	mostEntries  = 10_000  // so many parts
+	mostRatio    = 100     // of a text within another: so many times its size
 )
 
 // plain is a file's text where it is stored in another form: in UTF-16, compressed, or in
@@ -32,9 +33,15 @@ func plain(content []byte) []byte {
 }
 
 // unpacker takes apart what is packed, as long as something is left of what it may read.
-type unpacker struct{ left int }
+type unpacker struct {
+	left  int // bytes
+	reads int
+}
 
 func (u *unpacker) read(r io.Reader) []byte {
+	if u.reads++; u.reads > mostEntries {
+		u.left = 0
+	}
 	text, _ := io.ReadAll(io.LimitReader(r, int64(u.left))) // of what is broken, what came before it
 	u.left -= len(text)
 	return text
@@ -128,7 +135,7 @@ func (u *unpacker) tar(content []byte, depth int) []byte {
 // png returns the texts in a picture; what else it holds is looked at as it is.
 func (u *unpacker) png(content []byte) []byte {
 	all := bytes.Clone(content)
-	for at := 8; at+12 <= len(content); {
+	for at := 8; at+12 <= len(content) && u.left > 0; {
 		size := int(binary.BigEndian.Uint32(content[at:]))
 		if size < 0 || at+12+size > len(content) {
 			break

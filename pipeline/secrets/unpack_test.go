@@ -108,6 +108,14 @@ func TestPackedBombs(t *testing.T) {
 			t.Errorf("%s: %d bytes are looked at; want %d at most", name, n, mostInflated)
 		}
 	}
+	u := unpacker{left: mostInflated}
+	if u.pdf([]byte("%PDF-" + strings.Repeat("stream\x78\x9c\x07", 2*mostEntries))); u.reads > mostEntries+1 {
+		t.Errorf("%d streams are read; want %d at most", u.reads, mostEntries)
+	}
+	late := base64.StdEncoding.EncodeToString([]byte(gzipped(strings.Repeat("0", 2*mostDecoded) + " ghp_" + maker{rand.New(rand.NewPCG(1, 35))}.of(word, 36))))
+	if hits := New().Scan("f", []byte(late)); len(hits) > 0 {
+		t.Errorf("%d bytes of base64 are read as 2 MiB: %+v", len(late), hits)
+	}
 	deep := "x"
 	for range 2 * mostPacked {
 		deep = gzipped(deep)
