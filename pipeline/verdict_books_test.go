@@ -14,6 +14,7 @@ type book struct {
 	by     string // who dismissed it
 	blocks bool
 	seen   string // the commit that it was last listed for
+	fixed  string // the commit that it was ruled fixed on
 	code   string // as it was last quoted
 	file   string
 	print  string
@@ -236,14 +237,14 @@ func (b *books) rule(v *Review) {
 	}
 	for n, f := range b.findings {
 		if gone, stays := b.ruled(f, v); f.state == "open" && !listed[n] && gone != "" && !stays {
-			f.state = gone
+			f.state, f.fixed = gone, v.Head
 		}
 	}
 }
 
-// back reports whether the code of what was ruled fixed is again as it was seen.
+// back reports whether the code of what was ruled fixed is not as it was then.
 func (b *books) back(f *book) bool {
-	return f.state == "fixed" && f.blocks && f.code != "" && !b.changed(f.file, f.seen, b.head)
+	return f.state == "fixed" && f.blocks && f.code != "" && b.changed(f.file, f.fixed, b.head)
 }
 
 // ruled says how a review rules a finding gone, fixed or withdrawn, and whether it rules that

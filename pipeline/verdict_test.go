@@ -147,7 +147,7 @@ func (w *team) review(ref *PhaseRef) {
 		}
 	}
 	for _, is := range run.Findings {
-		if f := is.Finding; is.State == IssueFixed && f.Severity.Blocks() && f.Category != CategoryHuman && is.FixedIn != run.Head && !w.changed(f.File, is.Seen, run.Head) {
+		if f := is.Finding; is.State == IssueFixed && f.Severity.Blocks() && f.Category != CategoryHuman && is.FixedIn != run.Head && w.changed(f.File, is.FixedIn, run.Head) {
 			v.Back = append(v.Back, is.Fingerprint())
 		}
 	}
@@ -220,6 +220,11 @@ func (w *team) people() {
 	switch w.rng.IntN(14) {
 	case 0: // a push, or a suggestion that is applied: the same to Forge
 		sha, _ := w.commit(run.Head, 30)
+		if w.chance(30) { // by force: to an earlier commit, or beside the last ones
+			if sha = fmt.Sprintf("c%d", 1+w.rng.IntN(w.commits)); w.chance(50) {
+				sha, _ = w.commit(sha, 30)
+			}
+		}
 		w.p.Human("notice", "push "+sha+pick(w, []string{"", " by a bot"}))
 	case 1:
 		w.p.Human("dismiss", pick(w, names)+pick(w, []string{"", "", " by a stranger", " by nobody"}))

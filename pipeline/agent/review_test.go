@@ -249,8 +249,8 @@ func TestCommentClosesNoWish(t *testing.T) {
 	}
 }
 
-// Covers T8: a wish that was fulfilled is open again when nothing is left of what fulfilled
-// it, wherever that was, and stays closed while something is.
+// Covers T8: a wish that was fulfilled is open again when anything of what was done until it
+// was ruled fixed is gone, wherever that was, and stays closed while all of it is there.
 func TestWishIsUndone(t *testing.T) {
 	const code, checked = "return a + b", "return checked(a + b)"
 	added := func(file, line string) string {
@@ -274,10 +274,10 @@ func TestWishIsUndone(t *testing.T) {
 		{"all is as it was", wish, "", removed("NOTES.md", "why"), true},
 		{"what it took is gone, other work is new", wish, added("b.py", "x = 1"), removed("NOTES.md", "why") + added("b.py", "x = 1"), true},
 		{"what it took stands, other work is new", wish, added("NOTES.md", "why") + added("b.py", "x = 1"), added("b.py", "x = 1"), false},
-		{"other work is gone again", wish, added("NOTES.md", "why"), removed("b.py", "x = 1"), false},
+		{"other work that was done for it is gone again", wish, added("NOTES.md", "why"), removed("b.py", "x = 1"), true},
 		{"its line is back, a test of it stands", placed, added("test_a.py", "check()"), changed("a.py", checked, code), true},
-		{"its line never changed, its file did and is as it was", placed, added("NOTES.md", "why"),
-			"diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1,2 +1 @@\n-x = 1\n " + code + "\n", false},
+		{"its line never changed, what was added to its file is gone", placed, added("NOTES.md", "why"),
+			"diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1,2 +1 @@\n-x = 1\n " + code + "\n", true},
 	} {
 		run := newRun()
 		f := c.finding

@@ -24,7 +24,7 @@ type claim struct {
 	issue   *pipeline.Issue
 	outcome change.Fate
 	since   bool     // whether anything at all was committed since it was last seen
-	back    bool     // it was ruled fixed, and the code at its place is what it was when it was found
+	back    bool     // it was ruled fixed, and the code that this was said of is no longer there
 	foreign bool     // its place is not the module's to change
 	fix     bool     // whether code was changed in another file, which the reviewer's own fix of it names
 	code    bool     // whether that was code, and had an effect: what only writes about the work does not do it
@@ -99,29 +99,39 @@ func mayBeBack(run *pipeline.Run, is *pipeline.Issue) bool {
 	return is.State == pipeline.IssueFixed && is.FixedIn != run.Head && is.Finding.Severity.Blocks() && is.Finding.Criterion == ""
 }
 
-// undone reports whether what fixed a finding is gone: its place is what it was when it was
-// seen. What has no place, and a wish, may have been fulfilled anywhere: then nothing of the
-// commits until it was ruled fixed is as they left it, and a file is again what it was before.
+// undone reports whether what fixed a finding is no longer there as it was when it was ruled
+// fixed: a ruling is for the code that it was made on. At its place that is the function
+// around it; what has no place, what was mended in another file, and a wish, which may be
+// fulfilled anywhere, are undone with any line of what was done until then.
 func (p *phase) undone(ctx context.Context, c *claim, patches map[string]*change.Change) (bool, error) {
 	seen := patches[lastSeen(p.job.Run, c.issue)]
-	if seen == nil || !c.changed() {
-		return seen != nil, nil
-	}
-	f := c.issue.Finding
-	if f.File != "" && f.Category != pipeline.CategoryHuman {
-		return false, nil
+	if seen != nil && !c.changed() {
+		return true, nil
 	}
 	fixed, err := p.since(ctx, c.issue.FixedIn, patches)
 	if fixed == nil || err != nil {
-		return false, err
+		return p.job.Since != nil && c.issue.FixedIn != "" && err == nil, err // nobody knows what it was
 	}
+	f := c.issue.Finding
 	now, stop := p.head(ctx)
-	if f.File != "" && !c.outcome.Changed && fixed.Restores(f.File, f.Code, now) {
-		return true, stop()
+	wish := f.Category == pipeline.CategoryHuman
+	if f.File != "" && c.outcome.Changed {
+		place := change.Place{File: c.outcome.File, Line: c.outcome.Line, End: c.outcome.End, CodeAlone: aboutCode(f), About: f.Message}
+		if place.File == "" {
+			place.File = f.File
+		}
+		if differs := fixed.Differs(place, now); differs || !wish {
+			return differs, stop()
+		}
 	}
-	stands := func(f *change.File) bool { return !fixed.Has(f.Path) }
-	restored := func(f *change.File) bool { return !seen.Has(f.Path) }
-	return !slices.ContainsFunc(seen.Files, stands) && slices.ContainsFunc(fixed.Files, restored), stop()
+	if seen == nil {
+		return len(fixed.Files) > 0, stop()
+	}
+	named := f.Fix.Files()
+	only := func(file string) bool {
+		return f.File == "" || wish || c.foreign || slices.Contains(named, file)
+	}
+	return fixed.Undid(*seen, only, now), stop()
 }
 
 // since is what was changed since a commit, nil when that is not known here any more.
@@ -283,12 +293,20 @@ func (p *phase) claimList(list []*claim) string {
 	return b.String()
 }
 
-// history says what became of the code.
+// history says what became of the code, and of what mended it.
 func (c *claim) history() string {
+	switch {
+	case c.back && !c.changed():
+		return "   since then: IT WAS RULED FIXED, AND THE CODE AT ITS PLACE IS AGAIN WHAT IT WAS\n"
+	case c.back:
+		return "   IT WAS RULED FIXED, AND WHAT MENDED IT IS NO LONGER THERE AS IT WAS THEN: rule on the code as it is now\n" + c.fate()
+	}
+	return c.fate()
+}
+
+func (c *claim) fate() string {
 	f := c.issue.Finding
 	switch {
-	case c.back:
-		return "   since then: IT WAS RULED FIXED, AND THE CODE AT ITS PLACE IS AGAIN WHAT IT WAS\n"
 	case f.File == "" && c.since:
 		return "   since then: commits were made; it has no place in the code\n"
 	case f.File == "":

@@ -143,21 +143,6 @@ func Holds(content, code string) bool {
 	return found.Line > 1
 }
 
-// Restores reports whether a file has code that it did not have at the older commit.
-func (c Change) Restores(file, code string, now func(file string) (content string, ok bool)) bool {
-	i := slices.IndexFunc(c.Files, func(f *File) bool { return f.Path == file })
-	content, ok := now(file)
-	if i < 0 || !ok || code == "" || !Holds(content, code) {
-		return false
-	}
-	return !Holds(strings.Join(c.Files[i].before(splitLines(content)), "\n"), code)
-}
-
-// Has reports whether a file was changed, by its path at either commit.
-func (c Change) Has(file string) bool {
-	return slices.ContainsFunc(c.Files, func(f *File) bool { return f.Path == file || f.From == file })
-}
-
 // before returns the file's lines at the older commit, from those at the newer one.
 func (f *File) before(now []string) []string {
 	var out []string
