@@ -74,7 +74,7 @@ func TestPacked(t *testing.T) {
 		for form, content := range map[string]string{
 			"zip": zipped("conf/app.properties", text), "zip, twice": zipped("in.zip", zipped("a", text)), "the name of a file in a zip": zipped(secret, "x"),
 			"a zip of a tar of gzip": zipped("a.tar.gz", gzipped(tarred("a", text))), "tar": tarred("a", text), "the name in a tar": tarred(secret, "x"),
-			"tgz": gzipped(tarred("a", text)), "zlib": deflated(text), "gzip, twice": gzipped(gzipped(text)),
+			"gzip in a tar": tarred("a.gz", gzipped(text)), "tgz": gzipped(tarred("a", text)), "zlib": deflated(text), "gzip, twice": gzipped(gzipped(text)),
 			"an office document": zipped("word/document.xml", "<w:t>"+secret[:20]+"</w:t></w:r><w:r><w:t>"+secret[20:]+"</w:t>"),
 			"a picture":          picture("tEXt", "Comment\x00"+secret), "a picture, packed": picture("zTXt", "Comment\x00\x00"+deflated(secret)),
 			"a document": "%PDF-1.4\n1 0 obj<</Filter/FlateDecode>>stream\n" + deflated("("+secret+") Tj") + "\nendstream endobj\n%%EOF\n",
