@@ -181,6 +181,35 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
+// A call that the library does not make, because an earlier answer had said that none is left,
+// is as limited as one that GitHub refused; so it is for the App's own calls.
+func TestRateLimitOfTheLibrary(t *testing.T) {
+	calls, reset := 0, time.Now().Add(10*time.Minute)
+	a := testApp(t, roundTrip(func(r *http.Request) (*http.Response, error) {
+		calls++
+		return answer(200, `{"slug":"forge"}`, "X-RateLimit-Limit", "5000", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", fmt.Sprint(reset.Unix())), nil
+	}))
+	for n := range 2 {
+		_, err := a.Facts(context.Background())
+		var e *apiError
+		if !errors.As(err, &e) || !e.Limited() || e.RetryAfter() < 9*time.Minute || e.RetryAfter() > 11*time.Minute {
+			t.Errorf("call %d: %v, after %d requests", n+1, err, calls)
+		}
+	}
+	if calls != 1 {
+		t.Errorf("%d requests, want 1", calls)
+	}
+}
+
+// A wait that no limit of GitHub's lasts for is not kept to.
+func TestAbsurdLimit(t *testing.T) {
+	for _, h := range []http.Header{{"Retry-After": {"99999999999"}}, {"X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {"99999999999"}}} {
+		if d := newLimiter().strike(h, time.Unix(1_700_000_000, 0)); d != limitMost {
+			t.Errorf("%v: waits %s", h, d)
+		}
+	}
+}
+
 // Limits that name no time last longer each time, up to a bound.
 func TestStrikes(t *testing.T) {
 	l, now := newLimiter(), time.Unix(0, 0)

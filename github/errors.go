@@ -51,6 +51,28 @@ func (e *apiError) Ambiguous() bool { return e.ambiguous }
 // RetryAfter is how long to wait before the next call; 0 when GitHub named no time.
 func (e *apiError) RetryAfter() time.Duration { return e.after }
 
+// Limited reports whether GitHub was called too often: that passes by itself.
+func (e *apiError) Limited() bool { return e.status == http.StatusTooManyRequests }
+
+// tooOften is the error of a call that the library itself did not make, because an earlier
+// answer said that none is left; nil when err is none.
+func tooOften(op string, err error) error {
+	var rate *gh.RateLimitError
+	var abuse *gh.AbuseRateLimitError
+	after := limitWait
+	switch {
+	case errors.As(err, &rate):
+		after = time.Until(rate.Rate.Reset.Time) + time.Second // by the library's clock, which refused the call
+	case errors.As(err, &abuse):
+		if abuse.RetryAfter != nil {
+			after = *abuse.RetryAfter
+		}
+	default:
+		return nil
+	}
+	return &apiError{op: op, status: http.StatusTooManyRequests, msg: "GitHub's rate limit was reached", after: min(max(after, time.Second), limitMost), cause: err}
+}
+
 // explain turns an error of a call into a *pipeline.Fault when it is final, or an
 // *apiError. permission names what the call needs, as the App's settings page does.
 func explain(op, permission string, err error) error {
@@ -71,6 +93,9 @@ func explain(op, permission string, err error) error {
 			return refused(op, permission, e.msg)
 		}
 		return &e
+	}
+	if limit := tooOften(op, err); limit != nil {
+		return limit
 	}
 	var resp *gh.ErrorResponse
 	if errors.As(err, &resp) && resp.Response != nil {

@@ -24,10 +24,11 @@ import (
 )
 
 const (
-	maxBody   = 32 << 20         // of one answer; the largest is a file of 1 MB in base64
-	reads     = 3                // attempts at a call that changes nothing
-	limitWait = time.Minute      // after a limit without a time: GitHub asks for a minute at least
-	limitMax  = 15 * time.Minute // and for more each time
+	maxBody   = 32 << 20                // of one answer; the largest is a file of 1 MB in base64
+	reads     = 3                       // attempts at a call that changes nothing
+	limitWait = time.Minute             // after a limit without a time: GitHub asks for a minute at least
+	limitMax  = 15 * time.Minute        // and for more each time
+	limitMost = time.Hour + time.Minute // that an answer may ask for: GitHub's limits are of an hour
 )
 
 // limiter holds what all calls of one installation share.
@@ -77,14 +78,14 @@ func (l *limiter) strike(h http.Header, now time.Time) time.Duration {
 	defer l.mu.Unlock()
 	d := time.Duration(0)
 	if s, err := strconv.Atoi(h.Get("Retry-After")); err == nil && s >= 0 {
-		d = time.Duration(s) * time.Second
+		d = time.Duration(min(s, int(limitMost/time.Second))) * time.Second
 	} else if reset, err := strconv.ParseInt(h.Get("X-RateLimit-Reset"), 10, 64); err == nil && h.Get("X-RateLimit-Remaining") == "0" {
-		d = time.Unix(reset, 0).Sub(now) + time.Second // the clocks of two machines
+		d = min(time.Unix(reset, 0).Sub(now), limitMost) + time.Second // the clocks of two machines
 	} else {
 		d = min(limitWait<<min(l.strikes, 8), limitMax)
 		l.strikes++
 	}
-	d = max(d, time.Second)
+	d = min(max(d, time.Second), limitMost)
 	if t := now.Add(d); t.After(l.blocked) {
 		l.blocked = t
 	}

@@ -32,7 +32,7 @@ func (r *Run) Apply(e Event) {
 		if w := e.Data.Await; w != nil && r.active(e.Data.Phase) {
 			await := *w
 			r.Await = &await
-			if w.Model && w.Next.Sub(e.Time) >= time.Minute { // people see what it waits for, and until when
+			if w.Away() && w.Next.Sub(e.Time) >= time.Minute { // people see what it waits for, and until when
 				r.Rev = e.Seq
 			}
 		}

@@ -441,7 +441,7 @@ type Artefact struct {
 	URL  string `json:"url,omitempty"`
 }
 
-// Await is what a phase waits for outside of Forge: the repository's own checks.
+// Await is what a phase waits for outside of Forge: the repository's own checks, or a service that is away.
 type Await struct {
 	What  string      `json:"what"`            // for people: "the checks build and lint"
 	Since time.Time   `json:"since"`           //
@@ -451,7 +451,12 @@ type Await struct {
 	Tests *TestReport `json:"tests,omitempty"` // what the phase has found out already
 	Woken bool        `json:"woken,omitempty"` // there is news: look again now
 	Model bool        `json:"model,omitempty"` // it is a model's provider that is waited for, and not checks
+
+	GitHub bool `json:"github,omitempty"` // it is GitHub, which is called too often; false in older logs
 }
+
+// Away reports whether a service is waited for, and not checks.
+func (a *Await) Away() bool { return a.Model || a.GitHub }
 
 // Update is how taking in the base branch went.
 type Update struct {

@@ -61,7 +61,7 @@ func (r *Run) Notice(n Notice, at time.Time) ([]Event, string) {
 		}
 		return ev(EventBaseMoved, Data{Head: n.Head}), "noted: it is taken in before the run is verified"
 	case NoticeChecks:
-		if r.Await == nil || r.Await.Model || n.Head != r.Head {
+		if r.Await == nil || r.Await.Away() || n.Head != r.Head {
 			return nil, "the run does not wait for checks of " + text.ShortSHA(n.Head)
 		}
 		return ev(EventPhaseWoken, Data{Note: n.Why}), "the run looks at its checks"

@@ -58,6 +58,9 @@ func (e *Engine[W, T]) phase(ctx context.Context, f *leased, act pipeline.Action
 		}
 		ev, waits := e.awaitModel(shown, f.latest(), act, ref, public)
 		if !waits {
+			ev, waits = e.awaitGitHub(shown, f.latest(), act, ref, err)
+		}
+		if !waits {
 			ev = phaseFailed(act, ref, public)
 		}
 		log.WarnContext(ctx, "phase broke down", logError, err, "waits", ev.Type == pipeline.EventPhaseWaiting)

@@ -260,6 +260,31 @@ func (e *Engine[W, T]) awaitModel(known, run *pipeline.Run, act pipeline.Action,
 		Data: pipeline.Data{Phase: &ref, Await: &w}}, true
 }
 
+// awaitGitHub returns the event with which a phase waits until GitHub, which was called too
+// often, may be called again. That is nobody's fault and passes: no attempt is counted, and no
+// human is asked.
+func (e *Engine[W, T]) awaitGitHub(known, run *pipeline.Run, act pipeline.Action, ref pipeline.PhaseRef, err error) (pipeline.Event, bool) {
+	var limit interface{ Limited() bool }
+	if !errors.As(err, &limit) || !limit.Limited() {
+		return pipeline.Event{}, false
+	}
+	now := e.now()
+	w := pipeline.Await{GitHub: true, Since: now}
+	if was := known.Await; was != nil {
+		w.Tests = was.Tests
+		if was.GitHub {
+			w.Since, w.Looks = was.Since, was.Looks
+		}
+	}
+	w.Looks++
+	w.Next = now.Add(e.backoff(w.Looks, err)).UTC().Truncate(time.Microsecond).Add(time.Microsecond)
+	w.Until = w.Next
+	w.What = fmt.Sprintf("GitHub, whose rate limit is reached, until %s", w.Next.Format("15:04 UTC"))
+	ref.Millis = 0
+	return pipeline.Event{ID: fmt.Sprintf("%s/limited/%d", act.Key, run.Seq), Type: pipeline.EventPhaseWaiting, Source: "forge",
+		Data: pipeline.Data{Phase: &ref, Await: &w}}, true
+}
+
 // dated gives what an event records the event's own time.
 func dated(ev pipeline.Event) pipeline.Event {
 	if b := ev.Data.Bounce; b != nil && b.At.IsZero() {

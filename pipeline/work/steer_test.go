@@ -607,6 +607,39 @@ func TestProviderAway(t *testing.T) {
 	}
 }
 
+// tooOften is GitHub's answer to who calls it too often.
+type tooOften time.Duration
+
+func (e tooOften) Error() string             { return "read the App: GitHub's rate limit was reached" }
+func (e tooOften) Limited() bool             { return true }
+func (e tooOften) RetryAfter() time.Duration { return time.Duration(e) }
+
+// GitHub's rate limit is waited for in every phase, however long it lasts: it costs no
+// attempt, and no human is asked.
+func TestRateLimitIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	for _, phase := range []pipeline.Phase{pipeline.PhasePlan, pipeline.PhaseImplement, pipeline.PhaseReview, pipeline.PhaseTest} {
+		t.Run(string(phase), func(t *testing.T) {
+			k := openStore(t)
+			synctest.Test(t, func(t *testing.T) {
+				begun, calls := time.Now(), 0
+				c := &fakePhases{do: func(_ context.Context, _ *pipeline.Run, act pipeline.Action, _ Emit) ([]pipeline.Event, error) {
+					if act.Phase.Phase != phase || time.Since(begun) > 3*time.Hour {
+						return nil, nil
+					}
+					calls++
+					return nil, fmt.Errorf("sign the commit: %w", tooOften(50*time.Minute))
+				}}
+				d := newDesk(t, k, c)
+				run := d.drive()
+				if run.State != pipeline.StateVerified || calls != 4 || run.Attempts["1/"+string(phase)] > 1 || run.Worked() > 60_000 {
+					t.Errorf("run is %s after %d calls, attempts %v, %d ms, gate %+v", run.State, calls, run.Attempts, run.Worked(), run.Gate())
+				}
+			})
+		})
+	}
+}
+
 // How long a provider has been away counts from its last answer, what a phase has
 // found out is kept, and a moment that is past is not waited for.
 func TestAwaitModel(t *testing.T) {

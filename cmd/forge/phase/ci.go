@@ -28,7 +28,7 @@ const NoneLimit = 5 * time.Minute
 func (c *CI) add(ctx context.Context, run *pipeline.Run, report *pipeline.TestReport) (*pipeline.Await, error) {
 	now := c.Now()
 	w := pipeline.Await{Since: now, Until: now.Add(time.Duration(run.Config.Tests.ChecksMinutes) * time.Minute)}
-	if run.Await != nil && !run.Await.Model {
+	if run.Await != nil && !run.Await.Away() {
 		w = *run.Await
 	}
 	got, err := c.Checks(ctx, run.Repo, run.Head, w.Since)

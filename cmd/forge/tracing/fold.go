@@ -107,8 +107,11 @@ func (f *Fold) Apply(e pipeline.Event) []Span {
 	case pipeline.EventPhaseWaiting:
 		if f.phase != nil && f.run.Await != nil && f.await == nil {
 			name := "wait checks"
-			if f.run.Await.Model {
+			switch {
+			case f.run.Await.Model:
 				name = "wait provider"
+			case f.run.Await.GitHub:
+				name = "wait GitHub"
 			}
 			f.await = f.open(e, "wait", name, trace.SpanKindInternal, f.phase)
 		}
