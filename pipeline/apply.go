@@ -80,6 +80,9 @@ func (r *Run) applyPublish(e Event) bool {
 	switch e.Type {
 	case EventPublishDue:
 		r.Rev, r.Published.Next = e.Seq, time.Time{}
+		if e.Data.Note != "" { // it was refused
+			r.Fault = nil
+		}
 		return true
 	case EventPublishCompleted, EventPublishFailed:
 		if p := e.Data.Publication; p != nil {
@@ -96,6 +99,9 @@ func (r *Run) applyPublish(e Event) bool {
 				put(&r.Published.Artefacts, k, a)
 			}
 			r.Published.Calls += p.Calls
+			if e.Type == EventPublishFailed && p.Late == "" && !p.Next.IsZero() {
+				r.Published.Tries, r.Published.Next = p.Tries, p.Next
+			}
 		}
 		if e.Type == EventPublishCompleted {
 			r.Counters.PublishFaults = 0

@@ -418,10 +418,9 @@ type Publication struct {
 	Deleted   bool                `json:"deleted,omitempty"`   // the branch was, which is not needed any more
 	Calls     int                 `json:"calls,omitempty"`     // GitHub calls that it took
 
-	// Of the documents, which stop nothing else: they are tried again by themselves.
-	Late  string    `json:"late,omitempty"`  // why they could not be written
-	Tries int       `json:"tries,omitempty"` // in a row
-	Next  time.Time `json:"next,omitzero"`   // when they are tried again; zero: with what is published next
+	Late  string    `json:"late,omitempty"`  // why the documents could not be written, which stops nothing else
+	Tries int       `json:"tries,omitempty"` // of them, or of what was refused, in a row
+	Next  time.Time `json:"next,omitzero"`   // when that is tried again; zero: with what is published next
 }
 
 // PullRef names a pull request.

@@ -528,7 +528,11 @@ func (r *Run) ask(f Finding) bool {
 func (r *Run) Alarm() (time.Time, []Event) {
 	at, events := r.alarm()
 	if next := r.Published.Next; !next.IsZero() && (at.IsZero() || next.Before(at)) {
-		return next, []Event{{ID: fmt.Sprintf("run/%d/publish/due/%d", r.ID, r.Seq), Type: EventPublishDue, Source: "forge"}}
+		due := Event{ID: fmt.Sprintf("run/%d/publish/due/%d", r.ID, r.Seq), Type: EventPublishDue, Source: "forge"}
+		if r.publishRefused() {
+			due.Data.Note = "it was refused, perhaps for now"
+		}
+		return next, []Event{due}
 	}
 	return at, events
 }

@@ -14,8 +14,8 @@ import (
 // GitHub itself asks for more.
 const maxBackoff = 5 * time.Minute
 
-// What could not be published with the rest is tried so often by itself, over half a
-// day, and waits no longer than this for the next time.
+// What could not be published with the rest, or was refused, is tried so often by itself,
+// over half a day, and waits no longer than this for the next time.
 const (
 	maxLate        = 10
 	maxLateBackoff = 6 * time.Hour
@@ -73,16 +73,23 @@ func (e *Engine[W, T]) publish(ctx context.Context, f *leased, act pipeline.Acti
 // published writes down how an attempt ended.
 func (e *Engine[W, T]) published(ctx context.Context, f *leased, act pipeline.Action, rev int64, pub pipeline.Publication, events []pipeline.Event, failed error) error {
 	key := fmt.Sprintf("run/%d/publish/seq/%d", f.id, f.run.Seq)
-	if pub.Rev = rev; pub.Late != "" {
+	pub.Rev = rev
+	var cause *pipeline.Fault
+	refused := false // perhaps for now: what was archived or suspended comes back
+	if failed != nil {
+		cause = fault(failed, pipeline.FaultGitHub)
+		refused = cause.Final && cause.Class == pipeline.FaultGitHub
+	}
+	if pub.Late != "" || refused {
 		pub.Tries = f.run.Published.Tries + 1
-		if pub.Tries < maxLate {
-			pub.Next = e.now().Add(min(time.Minute<<(pub.Tries-1), maxLateBackoff))
+		if pub.Tries < maxLate || refused && f.run.State == pipeline.StateWaiting { // else nobody would be asked what the run waits for
+			pub.Next = e.now().Add(min(time.Minute<<min(pub.Tries-1, 10), maxLateBackoff))
 		}
 	}
 	first := pipeline.Event{ID: key + "/completed", Type: pipeline.EventPublishCompleted, Data: pipeline.Data{Publication: &pub}}
 	if failed != nil {
-		first = pipeline.Event{ID: key + "/failed", Type: pipeline.EventPublishFailed, Data: pipeline.Data{Fault: fault(failed, pipeline.FaultGitHub)}}
-		if len(pub.Artefacts) > 0 || pub.Pull != nil || pub.Head != "" { // what was made before it failed
+		first = pipeline.Event{ID: key + "/failed", Type: pipeline.EventPublishFailed, Data: pipeline.Data{Fault: cause}}
+		if refused || len(pub.Artefacts) > 0 || pub.Pull != nil || pub.Head != "" { // what was made before it failed
 			first.Data.Publication = &pub
 		}
 	}

@@ -139,6 +139,60 @@ func TestLatePublication(t *testing.T) {
 	}
 }
 
+// What GitHub refuses is asked about, and the question is tried until it can be shown: a
+// repository that was archived comes back.
+func TestRefusedPublicationIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		ended bool // the run, when it is refused
+		away  time.Duration
+		shown bool
+	}{
+		"a question":             {false, 20 * time.Minute, true},
+		"the end":                {true, 20 * time.Minute, true},
+		"the end, for ever":      {true, 1000 * time.Hour, false},
+		"a question, for a week": {false, 7 * 24 * time.Hour, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := openStore(t)
+			synctest.Test(t, func(t *testing.T) {
+				opts := options(t)
+				var since time.Time
+				tries := 0
+				opts.Publisher = &billboard{publish: func(_ context.Context, run *pipeline.Run, _ bool) error {
+					if run.State.Ended() != tc.ended && since.IsZero() || run.Plan == nil {
+						return nil
+					}
+					if since.IsZero() {
+						since = time.Now()
+					}
+					if tries++; time.Now().Sub(since) < tc.away {
+						return &pipeline.Fault{Class: pipeline.FaultGitHub, Message: "the repository is archived", Final: true}
+					}
+					return nil
+				}}
+				id := newRun(t, k, 7)
+				e := newDriven(t, k, opts)
+				for n := 0; ; n++ {
+					v, err := e.advance(t.Context(), id, true)
+					if err != nil || n > 300 {
+						t.Fatalf("%d turns, %+v: %v", n, v, err)
+					}
+					run := load(t, k, id)
+					if !v.due && v.after == 0 || run.State == pipeline.StateWaiting && run.Rev == run.Published.Rev || run.State == pipeline.StateCancelled {
+						break
+					}
+					<-time.After(v.after)
+				}
+				run := load(t, k, id)
+				if shown := run.Rev == run.Published.Rev; shown != tc.shown || run.State == pipeline.StateCancelled || tries > 60 {
+					t.Errorf("%s at revision %d, shown %d, after %d tries, next %v", run.State, run.Rev, run.Published.Rev, tries, run.Published.Next)
+				}
+			})
+		})
+	}
+}
+
 func TestBackoffLimits(t *testing.T) {
 	t.Parallel()
 	e := newDriven(t, openStore(t), options(t))
