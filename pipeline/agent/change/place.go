@@ -32,6 +32,7 @@ type Fate struct {
 	End     int    // its last line now, likewise
 	Excerpt string // the change at the place
 	Idle    string // of what has changed and does not count: why
+	Nowhere bool   // the place was not there when it was named
 }
 
 // Follow says what became of a place, by the patch from the older commit to the
@@ -56,7 +57,7 @@ func (c Change) follow(p Place, now func(file string) (content string, ok bool))
 		}
 		content, ok := now(p.File)
 		if !ok {
-			return Fate{Changed: true} // it was never there, or is not any more
+			return Fate{Changed: true, Nowhere: true} // it was never there, or is not any more
 		}
 		p = p.locate(splitLines(content))
 		return Fate{File: p.File, Line: p.Line, End: p.End}
@@ -74,7 +75,7 @@ func (c Change) follow(p Place, now func(file string) (content string, ok bool))
 	p = p.locate(old)
 	last := max(p.Line, p.End)
 	if p.Line > len(old) {
-		return Fate{Changed: len(f.hunks) > 0, File: f.Path, Excerpt: clipText(f.Text())}
+		return Fate{Changed: len(f.hunks) > 0, Nowhere: true, File: f.Path, Excerpt: clipText(f.Text())}
 	}
 	from, to := surroundings(old, p)
 	fate := Fate{File: f.Path}
