@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
@@ -22,17 +23,19 @@ func TestFixedNowhere(t *testing.T) {
 		severity pipeline.Severity
 		why      string
 		fixed    bool
+		message  string
 	}{
-		{"nosuch.py", 3, pipeline.SeverityError, "it is mended", false},
-		{"nosuch.py", 3, pipeline.SeverityError, "sum.py:2 adds them", true},
-		{"sum.py", 9999, pipeline.SeverityError, "it is mended", false},
-		{"sum.py", 9999, pipeline.SeverityError, "see `sum.py`", true},
-		{"sum.py", 2, pipeline.SeverityError, "it is mended", true},
-		{"", 0, pipeline.SeverityCritical, "the changelog has it", false},
-		{"", 0, pipeline.SeverityCritical, "sum.py says so", true},
-		{"", 0, pipeline.SeverityInfo, "it is mended", true},
+		{"nosuch.py", 3, pipeline.SeverityError, "it is mended", false, ""},
+		{"nosuch.py", 3, pipeline.SeverityError, "sum.py:2 adds them", true, ""},
+		{"sum.py", 9999, pipeline.SeverityError, "it is mended", false, ""},
+		{"sum.py", 9999, pipeline.SeverityError, "see `sum.py`", true, ""},
+		{"sum.py", 2, pipeline.SeverityError, "it is mended", true, ""},
+		{"", 0, pipeline.SeverityCritical, "the changelog has it", false, ""},
+		{"", 0, pipeline.SeverityCritical, "sum.py says so", true, ""},
+		{"", 0, pipeline.SeverityCritical, "it is mended", true, "sum.py has no docstring"},
+		{"", 0, pipeline.SeverityInfo, "it is mended", true, ""},
 	} {
-		f := &pipeline.Finding{Severity: tc.severity, Category: pipeline.CategoryCorrectness, Message: "wrong", File: tc.file, Line: tc.line, Fingerprint: "0123456789"}
+		f := &pipeline.Finding{Severity: tc.severity, Category: pipeline.CategoryCorrectness, Message: cmp.Or(tc.message, "wrong"), File: tc.file, Line: tc.line, Fingerprint: "0123456789"}
 		c := &claim{id: "F1", issue: &pipeline.Issue{Finding: f}, since: true, code: true, files: []string{"sum.py"}}
 		if tc.file != "" {
 			c.outcome = patch.Follow(change.Place{File: tc.file, Line: tc.line}, now)

@@ -451,7 +451,8 @@ func (c *claim) rule(verdict, why string) (r pipeline.Ruling, problem string) {
 	case v == pipeline.VerdictFixed && r.Changed && !c.shows(why):
 		r.Verdict = pipeline.VerdictOpen
 		if f.Category != pipeline.CategoryHuman {
-			return r, fmt.Sprintf("rulings: %s is ruled fixed, but has no place in the code that could have changed: name the changed file that mends it, or rule it open", c.id)
+			return r, fmt.Sprintf("rulings: %s is ruled fixed, but has no place in the code that could have changed: name the changed file that mends it, or rule it open",
+				c.id)
 		}
 		return r, fmt.Sprintf("rulings: %s was asked for by a person, and the code at its place is as it was: name the changed file that does what they ask for, or rule it open", c.id)
 	case v == pipeline.VerdictFixed && !r.Changed:
@@ -467,7 +468,7 @@ func (c *claim) rule(verdict, why string) (r pipeline.Ruling, problem string) {
 }
 
 // shows reports whether a reason shows where a wish was fulfilled, or what blocks was mended:
-// at its place, or in a file that it names and that was changed. What has no place in the code,
+// at its place, or in a file that it, or a finding without a place, names and that was changed. What has no place in the code,
 // or one that is not there, any commit would seem to have mended.
 func (c *claim) shows(why string) bool {
 	f := c.issue.Finding
@@ -479,6 +480,9 @@ func (c *claim) shows(why string) bool {
 		return true
 	case f.Category != pipeline.CategoryHuman && (placed || !f.Severity.Blocks()):
 		return true
+	}
+	if f.File == "" { // "CHANGELOG.md has no entry"
+		why += "\n" + f.Message
 	}
 	return slices.ContainsFunc(c.files, func(file string) bool { return strings.Contains(why, path.Base(file)) })
 }
