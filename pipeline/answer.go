@@ -53,6 +53,10 @@ func (r *Run) Answer(cmd command.Line, actor Actor, via string, comment int64, a
 		}
 		return r.answerAfter(cmd, a)
 	}
+	if w := r.Await; cmd.Name == "retry" && r.State == StateRunning && w != nil && w.Away() {
+		return []Event{{ID: string(EventPhaseWoken), Type: EventPhaseWoken, Source: "human:" + actor.Login, Time: at,
+			Data: Data{Actor: &actor, Note: "asked for by " + actor.Login}}}, a.reply("It is tried again now.")
+	}
 	if g := r.Gate(); cmd.Name == "retry" && !(g != nil && g.accepts("retry") && r.State == StateWaiting) { // another word for what makes it go on
 		cmd.Name = "continue"
 		if r.State == StateStopped {

@@ -47,7 +47,7 @@ func (r *Run) Apply(e Event) {
 	case EventPhaseWoken:
 		if r.Await != nil {
 			await := *r.Await
-			await.Woken = true
+			await.Woken, await.Asked = true, e.Data.Actor != nil
 			r.Await = &await
 		}
 	case EventPhaseApproved:

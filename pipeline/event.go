@@ -452,6 +452,7 @@ type Await struct {
 	Model bool        `json:"model,omitempty"` // it is a model's provider that is waited for, and not checks
 
 	GitHub bool `json:"github,omitempty"` // it is GitHub, which is called too often; false in older logs
+	Asked  bool `json:"asked,omitempty"`  // a person wants it tried now, whatever the service asked for
 }
 
 // Away reports whether a service is waited for, and not checks.

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"forge/pipeline"
+	"forge/pipeline/config"
 )
 
 // pastDeadline is over when it is asked for.
@@ -493,6 +494,37 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%d %s: final %v, too long %v", tt.status, tt.body, f.fault.Final, errors.Is(err, ErrTooLong))
 		}
 	}
+}
+
+// What a person asks for is tried at once, whatever the provider asked for.
+func TestHastened(t *testing.T) {
+	var calls atomic.Int32
+	bubble(t, ProviderOptions{}, func(w http.ResponseWriter, r *http.Request) {
+		if calls.Add(1) == 1 {
+			w.Header().Set("Retry-After", "99999999999")
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		answerOK(w)
+	}, func(t *testing.T, m *remote) {
+		_, err := m.Complete(t.Context(), hello)
+		var f *pipeline.Fault
+		if !errors.As(err, &f) || !f.RetryAt.Equal(time.Now().Add(2*time.Hour)) || !strings.Contains(f.Message, "names a time of 2h0m0s or more") {
+			t.Fatalf("%v, %+v; want a wait of two hours at most", err, f)
+		}
+		a := &Agent{models: map[string]Model{"openai/llama": m}, opts: Options{Models: map[config.Role]string{"": "openai/llama"}}}
+		run := newRun()
+		for _, asked := range []bool{false, true} {
+			run.Await = &pipeline.Await{Model: true, Woken: true, Asked: asked}
+			again, _, err := a.model(run, config.RoleReviewer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := again.Complete(t.Context(), hello); (err == nil) != asked {
+				t.Errorf("asked for: %v, %v", asked, err)
+			}
+		}
+	})
 }
 
 // A provider that says when to come back is left alone until then, by all calls, also

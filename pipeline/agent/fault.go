@@ -214,8 +214,8 @@ func join3(message, kind, code string) string {
 	return message + " (" + extra + ")"
 }
 
-// maxRetryAfter caps what a provider may ask for.
-const maxRetryAfter = 7 * 24 * time.Hour
+// maxRetryAfter caps what a provider may ask for: so long runs wait until a human is asked.
+const maxRetryAfter = 2 * time.Hour
 
 // retryAfter is how long the provider asks to wait: a number of seconds, or a date.
 func retryAfter(h http.Header, now time.Time) time.Duration {
@@ -243,6 +243,9 @@ func (e *endpoint) message(f *failure, model string) string {
 	p, said := e.provider, ": "+f.said
 	if f.said == "" {
 		said = ""
+	}
+	if f.wait >= maxRetryAfter {
+		said += fmt.Sprintf(" (it names a time of %s or more: it is asked again after that)", maxRetryAfter)
 	}
 	switch f.kind {
 	case kindKey: // what the provider says may hold the key

@@ -184,6 +184,14 @@ func (p *provider) holding(model string) *failure {
 	return &failure{kind: h.kind, fault: &fault}
 }
 
+// hasten has a model called now, although its provider is away or it is held.
+func (m *remote) hasten() {
+	m.mu.Lock()
+	delete(m.held, m.name)
+	m.mu.Unlock()
+	m.circuit.hasten()
+}
+
 // keep makes runs wait for a model: they go on when the operator has mended it.
 func (p *provider) keep(model string, f *failure) {
 	p.mu.Lock()

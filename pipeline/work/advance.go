@@ -302,6 +302,13 @@ func (e *Engine[W, T]) takeSteps(ctx context.Context, f *leased, yield bool) (ve
 	}
 }
 
+// afresh reports whether a run waits for a model's provider that this server has not asked
+// for it: the key or the model may be another one than when it began to wait.
+func (e *Engine[W, T]) afresh(run *pipeline.Run) bool {
+	_, tried := e.awaited.Load(run.ID)
+	return run.Await != nil && run.Await.Model && !run.Await.Woken && !tried
+}
+
 // idle is for a run that has nothing to do. When the time is over for which it
 // waits, what then happens is written down, and over is true.
 func (e *Engine[W, T]) idle(ctx context.Context, f *leased) (v verdict, over bool, err error) {
@@ -309,7 +316,7 @@ func (e *Engine[W, T]) idle(ctx context.Context, f *leased) (v verdict, over boo
 	if at.IsZero() {
 		return verdict{}, false, nil
 	}
-	if wait := at.Sub(e.now()); wait > 0 {
+	if wait := at.Sub(e.now()); wait > 0 && !e.afresh(f.run) {
 		return verdict{due: f.run.Await != nil, after: wait}, false, nil // for a human nobody stays
 	}
 	err = e.append(ctx, f.run, events, nil)

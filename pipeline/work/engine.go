@@ -267,6 +267,7 @@ type Engine[W, T any] struct {
 	held     map[int64]time.Time              // runs whose publishing failed: not again before
 	driven   sync.Map                         // of *family: runs that Drive goes on with; no job is needed for these
 	active   sync.Map                         // of *leased, by run: what this engine works on
+	awaited  sync.Map                         // by run: what has been tried since the start, and waits for a service that is away
 	places   sync.Map                         // of place, by repository
 	foreign  sync.Map                         // of time.Time, by run: until when it is let alone, as a newer server writes its log
 }
@@ -327,6 +328,9 @@ func (e *Engine[W, T]) Start(ctx context.Context) error {
 		if err := e.freeJobs(ctx); err != nil {
 			return fmt.Errorf("start engine: %w", err)
 		}
+	}
+	if err := e.store.Hasten(ctx, e.now()); err != nil { // who waits for a service tries it: keys and models may be others now
+		return fmt.Errorf("start engine: %w", err)
 	}
 	base, halt := context.WithCancel(context.WithoutCancel(ctx)) // only Stop ends it, so that it can end in order
 	if err := e.startWorker(base); err != nil {

@@ -256,6 +256,7 @@ func (e *Engine[W, T]) awaitModel(known, run *pipeline.Run, act pipeline.Action,
 	}
 	w.What = fmt.Sprintf("the model's provider until %s (%s)", w.Next.Format("15:04 UTC"), text.Clip(text.FirstLine(f.Message), 120))
 	ref.Millis = 0
+	e.awaited.Store(run.ID, true)
 	return pipeline.Event{ID: fmt.Sprintf("%s/away/%d", act.Key, run.Seq), Type: pipeline.EventPhaseWaiting, Source: "forge",
 		Data: pipeline.Data{Phase: &ref, Await: &w}}, true
 }

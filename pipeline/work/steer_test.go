@@ -591,9 +591,9 @@ func TestProviderAway(t *testing.T) {
 					t.Errorf("due runs %v, %v: it holds a worker", due, err)
 				}
 				d.has(d.says(pipeline.Notice{Kind: pipeline.NoticeChecks, Head: run.Head, Branch: run.Branch, Why: "check build: success"}), "no run waits for it")
-				run = d.drive()
+				run = d.drive() // by a server that began now, and asks once at once
 				if tc.patient {
-					if run.State != pipeline.StateVerified || calls != 3 || run.Attempts["1/review"] != 1 || run.Worked() > 60_000 {
+					if run.State != pipeline.StateVerified || calls != 4 || run.Attempts["1/review"] != 1 || run.Worked() > 60_000 {
 						t.Errorf("run is %s after %d calls, attempts %v, %d ms", run.State, calls, run.Attempts, run.Worked())
 					}
 					return
@@ -603,6 +603,57 @@ func TestProviderAway(t *testing.T) {
 					t.Errorf("after %s: %+v", time.Since(begun), g)
 				}
 			})
+		})
+	}
+}
+
+// A run that waits for a provider tries it when a person says so, and once after a start of
+// the server, whose key may be another one: the time that it was told may be absurd.
+func TestAwayIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"retry", "restart", ""} {
+		t.Run(how, func(t *testing.T) {
+			k := openStore(t)
+			calls, asked := 0, false
+			c := &fakePhases{do: func(_ context.Context, run *pipeline.Run, act pipeline.Action, _ Emit) ([]pipeline.Event, error) {
+				if act.Phase.Phase != pipeline.PhaseReview {
+					return nil, nil
+				}
+				calls++
+				asked = run.Await != nil && run.Await.Asked
+				return nil, &pipeline.Fault{Class: pipeline.FaultProvider, Message: "HTTP 429", RetryAt: time.Now().Add(90 * time.Minute)}
+			}}
+			d := newDesk(t, k, c)
+			e := newDriven(t, k, d.opts)
+			step := func() *pipeline.Run {
+				t.Helper()
+				if _, err := e.advance(t.Context(), d.id, true); err != nil {
+					t.Fatal(err)
+				}
+				return load(t, k, d.id)
+			}
+			if run := step(); run.Await == nil || calls != 1 {
+				t.Fatalf("it waits for %+v after %d calls", run.Await, calls)
+			}
+			want := 2
+			switch how {
+			case "retry":
+				d.has(d.command("retry", "", ""), "retry")
+			case "restart":
+				e = newDriven(t, k, d.opts)
+				if err := k.Hasten(t.Context(), time.Now()); err != nil {
+					t.Fatal(err)
+				}
+				if due, _, err := k.Due(t.Context(), time.Now(), 9); err != nil || len(due) != 1 {
+					t.Errorf("due after a start: %v, %v", due, err)
+				}
+			default:
+				want = 1
+			}
+			step()
+			if run := step(); calls != want || asked != (how == "retry") || run.Await == nil || run.Await.Asked {
+				t.Errorf("%d calls, want %d; asked for: %v; it waits for %+v", calls, want, asked, run.Await)
+			}
 		})
 	}
 }

@@ -24,6 +24,9 @@ type Store[T any] interface {
 	// Turn counts one more of something in a place, and returns how many that makes
 	// in the window, and when that began.
 	Turn(ctx context.Context, place string, now time.Time, window time.Duration) (int, time.Time, error)
+
+	// Hasten makes the runs that are to be looked at later due at once.
+	Hasten(ctx context.Context, now time.Time) error
 }
 
 // runs is the event log and what is folded from it.

@@ -28,6 +28,7 @@ import (
 	"forge/cmd/forge/settings"
 	"forge/github"
 	"forge/learn/impact"
+	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/deps"
 	"forge/pipeline/lazyregexp"
@@ -284,6 +285,7 @@ func (d *doctor) database(ctx context.Context) {
 			p.At.UTC().Format(time.RFC3339), cmp.Or(p.Reason, "no reason was given"))
 	}
 	d.memory(ctx, db)
+	d.waiting(ctx, db)
 	address := d.o.Config.DatabaseURL.Reveal()
 	if info, err := os.Stat(address); err == nil {
 		d.ok("database", "SQLite, %s, %s", address, size(info.Size()))
@@ -324,6 +326,50 @@ func (d *doctor) noDatabase() bool {
 	}
 	d.ok("database", "SQLite, %s is not there yet: `forge serve` makes it", address)
 	return true
+}
+
+// waiting says how many runs wait for a service that is away, and until when: that a model
+// answers this look is no news to them.
+func (d *doctor) waiting(ctx context.Context, db *store.DB) {
+	rows, err := db.Runs(ctx, store.Filter{State: pipeline.StateRunning, Parts: true, Limit: 1000})
+	if err != nil {
+		d.say("model", GradeBad, "", "%v", err)
+		return
+	}
+	var models, limited waiters
+	for _, row := range rows {
+		run, err := db.Load(ctx, row.ID)
+		if err != nil {
+			continue // the log of a newer server
+		}
+		switch w := run.Await; {
+		case w == nil:
+		case w.Model:
+			models.add(w)
+		case w.GitHub:
+			limited.add(w)
+		}
+	}
+	if models.runs > 0 {
+		d.say("model", GradeWarn, "where it answers by now: `/forge retry` at a run, or a restart of the server, tries it at once",
+			"%s for %s", text.Plural(models.runs, "run waits", "runs wait"), models.what)
+	}
+	if limited.runs > 0 {
+		d.say("github", GradeWarn, "they go on by themselves", "%s for %s", text.Plural(limited.runs, "run waits", "runs wait"), limited.what)
+	}
+}
+
+// waiters counts runs that wait, with what the last of them to be tried again says.
+type waiters struct {
+	runs int
+	what string
+	next time.Time
+}
+
+func (s *waiters) add(w *pipeline.Await) {
+	if s.runs++; w.Next.After(s.next) {
+		s.what, s.next = w.What, w.Next
+	}
 }
 
 // memory says whether runs do worse with what Forge has learnt.

@@ -485,6 +485,39 @@ func TestDoctorReadsFacts(t *testing.T) { // D2
 	}
 }
 
+// A run that waits for a model's provider is told of, with until when and what to do: the
+// doctor's own call may be answered meanwhile.
+func TestDoctorTellsWhoWaits(t *testing.T) {
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "forge.db"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	run, err := db.CreateRun(t.Context(), "k", pipeline.Start{Repo: pipeline.Repo{ID: 1, Owner: "acme", Name: "shop"},
+		Task: pipeline.Task{Issue: 1}, Config: config.Default(), Base: "b", Branch: "forge/1"}, time.Now(), strings.Repeat("a", 32), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	look := func() []Diagnosis {
+		d := &doctor{list: map[string][]Diagnosis{}}
+		d.waiting(t.Context(), db)
+		return d.told()
+	}
+	if list := look(); len(list) != 0 {
+		t.Errorf("before it waits:\n%s", told(list))
+	}
+	ref := &pipeline.PhaseRef{Phase: pipeline.PhasePlan, Attempt: 1}
+	until := &pipeline.Await{Model: true, What: "the model's provider until 12:04 UTC (limits the rate)", Next: time.Now().Add(time.Hour), Until: time.Now().Add(time.Hour)}
+	events := []pipeline.Event{{ID: "e", Time: time.Now(), Source: "forge", Type: pipeline.EventPhaseEntered, Data: pipeline.Data{Phase: ref}},
+		{ID: "w", Time: time.Now(), Source: "forge", Type: pipeline.EventPhaseWaiting, Data: pipeline.Data{Phase: ref, Await: until}}}
+	if err := db.Append(t.Context(), run, events, nil); err != nil {
+		t.Fatal(err)
+	}
+	if list := look(); !has(list, "model", GradeWarn, "1 run waits for the model's provider until 12:04 UTC", "/forge retry") {
+		t.Errorf("while it waits:\n%s", told(list))
+	}
+}
+
 // Covers M3: the doctor says when runs do worse with memory, and what to do about it.
 func TestDoctorLooksAtMemory(t *testing.T) {
 	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "forge.db"), slog.New(slog.DiscardHandler))
