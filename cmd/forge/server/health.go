@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +21,7 @@ const (
 	probeEvery = time.Minute     // how often the sandbox is tried
 	beatWithin = time.Minute     // how long ago the engine may have looked for work; it looks every second
 	writeTime  = 3 * time.Second // for the database to take a write
+	leastKept  = 64 << 20        // free bytes; a webhook has 25 MB, and is written twice
 )
 
 // condition is one thing that a server needs. Why is in words that never hold a name,
@@ -68,12 +72,25 @@ func (s *Server) writable(ctx context.Context) error {
 		// Who asks may go away; the answer is for all.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTime)
 		defer cancel()
-		if h.wrote = s.DB.Writable(ctx); h.wrote != nil {
+		if h.wrote = errors.Join(s.DB.Writable(ctx), roomFor(s.config.DatabaseURL.Reveal())); h.wrote != nil {
 			s.log.Warn("the database is not ready", "error", h.wrote)
 		}
 		h.looked = now
 	}
 	return h.wrote
+}
+
+// roomFor reports that a database's file has no room for webhooks to come: it takes a small
+// write where it takes none of them any more. A database elsewhere is asked alone.
+func roomFor(database string) error {
+	if _, err := os.Stat(database); err != nil {
+		return nil
+	}
+	free, err := freeDisk(filepath.Dir(database))
+	if err == nil && free < leastKept {
+		err = fmt.Errorf("%s has %s free", filepath.Dir(database), size(free))
+	}
+	return err
 }
 
 // roomy is the doctor's look at the disk; it costs nothing, so that it is part of /readyz.
