@@ -295,7 +295,7 @@ func (f Feature) build(t *tape, p Piece) {
 	case p.Breaks:
 		first, n = silent, 3
 		again(2, 0, "the test of what this module promises to it fails", right, "addressed: [{id: F1, what: it says it to others, too}]\n",
-			noFindings+"rulings: [{id: F1, verdict: fixed, why: it says it to others, too}]\n")
+			noFindings+"rulings: [{id: F1, verdict: fixed, why: it says it to others in "+f.file(p)+", too}]\n")
 	}
 	if p.Wrong || p.Fails {
 		confidence := 0.95
@@ -309,7 +309,10 @@ func (f Feature) build(t *tape, p Piece) {
 	in(begin+"1", minutes, made(first)+write(f.test(p)))
 	in(begin+"2", 0, done)
 	if p.ID == f.Finding {
-		again(n, 0, "in other words than were asked for", fixed, "addressed: [{id: F1, what: it speaks as asked}]\n",
-			noFindings+"rulings: [{id: F1, verdict: fixed, why: it speaks as asked}]\n")
+		rulings := "{id: F1, verdict: fixed, why: it speaks as asked in " + f.file(p) + "}"
+		if p.Breaks || p.Wrong { // what was mended stood on the lines that are others now: it is ruled on anew
+			rulings += ", {id: F2, verdict: fixed, why: it speaks as asked in " + f.file(p) + "}"
+		}
+		again(n, 0, "in other words than were asked for", fixed, "addressed: [{id: F1, what: it speaks as asked}]\n", noFindings+"rulings: ["+rulings+"]\n")
 	}
 }
