@@ -150,6 +150,23 @@ func TestMatchGlob(t *testing.T) {
 	}
 }
 
+// What is written into a submodule's directory would be in no commit: it is refused, with why.
+func TestSubmoduleIsNotWritten(t *testing.T) {
+	f := newFixture(t, map[string]string{"a.txt": "a\n"})
+	dir := f.gateway.Dir(f.repo)
+	tree := gitIn(t, dir, []string{"GIT_DIR=" + dir, "STDIN=160000 commit " + f.head + "\tlib\n"}, "mktree")
+	head := gitIn(t, dir, []string{"GIT_DIR=" + dir}, "commit-tree", strings.TrimSpace(tree), "-p", f.head, "-m", "grouped")
+	w := f.open(t, newManager(t, Options{Unsafe: true}), strings.TrimSpace(head))
+	for _, path := range []string{"lib/x.py", "lib/deep/x.py"} {
+		if err := w.Write(t.Context(), path, []byte("x = 1\n")); err == nil || !strings.Contains(err.Error(), path+" is in the submodule lib") {
+			t.Errorf("Write(%q): %v", path, err)
+		}
+	}
+	if err := w.Write(t.Context(), "library/x.py", []byte("x = 1\n")); err != nil {
+		t.Error(err)
+	}
+}
+
 // Covers S15: reads and writes do not leave the tree, and do not hang.
 func TestFilesRefuse(t *testing.T) {
 	f := newFixture(t, map[string]string{

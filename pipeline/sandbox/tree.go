@@ -204,10 +204,25 @@ func (t *tree) write(name string, content []byte) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
+	if sub := t.submodule(name); sub != "" {
+		return fmt.Errorf("%s is in the submodule %s, which is a repository of its own and not fetched: what is written there would be in no commit", name, sub)
+	}
 	if err := t.parents(name); err != nil {
 		return err
 	}
 	return t.place(name, content, mode)
+}
+
+// submodule is the commit's submodule that a path is in, "" for none.
+func (t *tree) submodule(name string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if e, ok := t.manifest[dir]; ok && e.mode == modeSub {
+			return dir
+		}
+	}
+	return ""
 }
 
 // place writes a new file and moves it to its name.
