@@ -166,7 +166,7 @@ func TestRefusedPublicationIsTriedAgain(t *testing.T) {
 					if since.IsZero() {
 						since = time.Now()
 					}
-					if tries++; time.Now().Sub(since) < tc.away {
+					if tries++; time.Since(since) < tc.away {
 						return &pipeline.Fault{Class: pipeline.FaultGitHub, Message: "the repository is archived", Final: true}
 					}
 					return nil
