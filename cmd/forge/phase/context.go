@@ -151,7 +151,8 @@ func (x *Executor) comments(ctx context.Context, run *pipeline.Run, p pipeline.P
 	x.mu.Lock()
 	known, ok := x.said[run.ID]
 	x.mu.Unlock()
-	if ok && p != pipeline.PhaseImplement && p != pipeline.PhaseReview && !slices.Contains(planning, p) {
+	whole := p == pipeline.PhaseReview && run.Part == nil // what a module's review does not hear, that of all will
+	if ok && p != pipeline.PhaseImplement && !whole && !slices.Contains(planning, p) {
 		return known, nil
 	}
 	list, err := x.o.Comments(ctx, run.Repo, run.Task.Issue, pull)
