@@ -12,7 +12,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/lazyregexp"
 
-	gh "github.com/google/go-github/v62/github"
+	"github.com/shurcooL/githubv4"
 )
 
 // Comment is what a person said on an issue or a pull request.
@@ -24,30 +24,73 @@ type Comment struct {
 }
 
 // Comments returns what people with write access said on an issue and on its pull request (0:
-// there is none), oldest first, with commands and what is quoted left out. Whoever has lost
-// that access says nothing. What they said in the conversations of bots is feedback, and what
-// they requested in a review are findings: both have their own way into a run.
+// there is none), oldest first, with commands and what is quoted left out: the last 100 of
+// each, and of as many conversations 50. Whoever has lost that access says nothing. What they
+// said in the conversations of bots is feedback, and what they requested in a review are
+// findings: both have their own way into a run. It is one call.
 func (a *App) Comments(ctx context.Context, repo pipeline.Repo, issue, pull int) ([]Comment, error) {
 	s, err := a.session(repo)
 	if err != nil {
 		return nil, err
 	}
-	h := &hearing{app: a, repo: repo, may: map[int64]bool{}}
-	for _, number := range []int{issue, pull} {
-		if number == 0 {
-			continue
-		}
-		if err := h.talk(ctx, s, number); err != nil {
-			return nil, err
-		}
+	var q struct {
+		Repository struct {
+			Issue       *struct{ gqlTalk } `graphql:"issue(number: $issue) @include(if: $hasIssue)"`
+			PullRequest *gqlSaid           `graphql:"pullRequest(number: $pull) @include(if: $hasPull)"`
+		} `graphql:"repository(owner: $owner, name: $name)"`
 	}
-	if pull != 0 {
-		if err := h.reviews(ctx, s, pull); err != nil {
-			return nil, err
-		}
+	err = s.gql.Query(ctx, &q, map[string]any{"owner": githubv4.String(repo.Owner), "name": githubv4.String(repo.Name),
+		"issue": githubv4.Int(issue), "hasIssue": githubv4.Boolean(issue != 0), "pull": githubv4.Int(pull), "hasPull": githubv4.Boolean(pull != 0)})
+	if err = explain(fmt.Sprintf("read what is said on %s#%d", repo.FullName(), cmp.Or(pull, issue)), "issues: read, pull_requests: read", err); err != nil {
+		return nil, err
+	}
+	h := &hearing{app: a, repo: repo, may: map[int64]bool{}}
+	if i := q.Repository.Issue; i != nil {
+		err = h.talk(ctx, i.gqlTalk)
+	}
+	if p := q.Repository.PullRequest; p != nil && err == nil {
+		err = h.pull(ctx, p)
 	}
 	slices.SortStableFunc(h.out, func(a, b Comment) int { return a.At.Compare(b.At) })
-	return h.out, nil
+	return h.out, err
+}
+
+// gqlTalk is what was said below an issue or a pull request.
+type gqlTalk struct {
+	Comments struct{ Nodes []gqlWords } `graphql:"comments(last: 100)"`
+}
+
+type gqlWords struct {
+	Author    *gqlActor
+	CreatedAt time.Time
+	Body      string
+}
+
+// gqlSaid is all that was said on a pull request.
+type gqlSaid struct {
+	gqlTalk
+	Reviews struct {
+		Nodes []struct {
+			Author         *gqlActor
+			SubmittedAt    *time.Time
+			Body           string
+			FullDatabaseID string
+			State          string
+		}
+	} `graphql:"reviews(last: 100)"`
+	ReviewThreads struct {
+		Nodes []struct {
+			Path     string
+			Comments struct {
+				Nodes []struct {
+					gqlWords
+					OriginalLine      *int
+					OriginalStartLine *int
+					PullRequestReview *struct{ FullDatabaseID string }
+				}
+			} `graphql:"comments(first: 50)"`
+		}
+	} `graphql:"reviewThreads(last: 100)"`
 }
 
 // hearing collects what people with write access said.
@@ -58,98 +101,66 @@ type hearing struct {
 	out  []Comment
 }
 
-func (h *hearing) hear(ctx context.Context, by *gh.User, at time.Time, body, place string) error {
-	actor := pipeline.Actor{ID: by.GetID(), Login: by.GetLogin(), Bot: by.GetType() == "Bot"}
-	text := withoutCommands(body)
-	if actor.Bot || actor.ID == 0 || text == "" {
+func (h *hearing) hear(ctx context.Context, w gqlWords, place string) error {
+	by, text := w.Author.actor(), withoutCommands(w.Body)
+	if by.Bot || by.ID == 0 || text == "" {
 		return nil
 	}
-	known, asked := h.may[actor.ID]
+	known, asked := h.may[by.ID]
 	if !asked {
 		var err error
-		if known, err = h.app.mayWrite(ctx, h.repo, actor); err != nil {
+		if known, err = h.app.mayWrite(ctx, h.repo, by); err != nil {
 			return err
 		}
-		h.may[actor.ID] = known
+		h.may[by.ID] = known
 	}
 	if known {
-		h.out = append(h.out, Comment{By: actor, At: at, Text: text, Place: place})
+		h.out = append(h.out, Comment{By: by, At: w.CreatedAt.UTC(), Text: text, Place: place})
 	}
 	return nil
 }
 
-// talk hears what was said below an issue or a pull request.
-func (h *hearing) talk(ctx context.Context, s *session, number int) error {
-	opts := &gh.IssueListCommentsOptions{ListOptions: gh.ListOptions{PerPage: 100}}
-	for range maxPages {
-		list, resp, err := s.rest.Issues.ListComments(ctx, h.repo.Owner, h.repo.Name, number, opts)
-		if err = explain(fmt.Sprintf("list the comments of %s#%d", h.repo.FullName(), number), "issues: read", err); err != nil {
+func (h *hearing) talk(ctx context.Context, t gqlTalk) error {
+	for _, w := range t.Comments.Nodes {
+		if err := h.hear(ctx, w, ""); err != nil {
 			return err
 		}
-		for _, c := range list {
-			if err := h.hear(ctx, c.GetUser(), c.GetCreatedAt().Time, c.GetBody(), ""); err != nil {
-				return err
-			}
-		}
-		if resp.NextPage == 0 {
-			break
-		}
-		opts.Page = resp.NextPage
 	}
 	return nil
 }
 
-// reviews hears the texts of reviews, and what was said on lines and files.
-func (h *hearing) reviews(ctx context.Context, s *session, pull int) error {
-	requested := map[int64]bool{} // reviews that request changes
-	opts := gh.ListOptions{PerPage: 100}
-	for range maxPages {
-		list, resp, err := s.rest.PullRequests.ListReviews(ctx, h.repo.Owner, h.repo.Name, pull, &opts)
-		if err = explain(fmt.Sprintf("list the reviews of %s#%d", h.repo.FullName(), pull), "pull_requests: read", err); err != nil {
+// pull hears the pull request's talk, the texts of reviews, and what was said on lines and files.
+func (h *hearing) pull(ctx context.Context, p *gqlSaid) error {
+	if err := h.talk(ctx, p.gqlTalk); err != nil {
+		return err
+	}
+	requested := map[string]bool{} // reviews that request changes
+	for _, v := range p.Reviews.Nodes {
+		if requested[v.FullDatabaseID] = v.State == "CHANGES_REQUESTED"; requested[v.FullDatabaseID] || v.SubmittedAt == nil {
+			continue
+		}
+		if err := h.hear(ctx, gqlWords{v.Author, *v.SubmittedAt, v.Body}, ""); err != nil {
 			return err
 		}
-		for _, v := range list {
-			if requested[v.GetID()] = v.GetState() == "CHANGES_REQUESTED"; requested[v.GetID()] {
+	}
+	for _, t := range p.ReviewThreads.Nodes {
+		if len(t.Comments.Nodes) == 0 || t.Comments.Nodes[0].Author.actor().Bot {
+			continue
+		}
+		for _, c := range t.Comments.Nodes {
+			if r := c.PullRequestReview; r != nil && requested[r.FullDatabaseID] {
 				continue
 			}
-			if err := h.hear(ctx, v.GetUser(), v.GetSubmittedAt().Time, v.GetBody(), ""); err != nil {
+			place := t.Path
+			if line := cmp.Or(value(c.OriginalStartLine), value(c.OriginalLine)); line > 0 { // as it stood when it was written
+				place = fmt.Sprintf("%s:%d", t.Path, line)
+			}
+			if err := h.hear(ctx, c.gqlWords, place); err != nil {
 				return err
 			}
 		}
-		if resp.NextPage == 0 {
-			break
-		}
-		opts.Page = resp.NextPage
-	}
-	bots := map[int64]bool{} // comments that began a conversation
-	lines := &gh.PullRequestListCommentsOptions{Sort: "created", ListOptions: gh.ListOptions{PerPage: 100}}
-	for range maxPages {
-		list, resp, err := s.rest.PullRequests.ListComments(ctx, h.repo.Owner, h.repo.Name, pull, lines)
-		if err = explain(fmt.Sprintf("list the review comments of %s#%d", h.repo.FullName(), pull), "pull_requests: read", err); err != nil {
-			return err
-		}
-		for _, c := range list {
-			if bots[c.GetID()] = c.GetUser().GetType() == "Bot"; bots[c.GetInReplyTo()] || requested[c.GetPullRequestReviewID()] {
-				continue
-			}
-			if err := h.hear(ctx, c.GetUser(), c.GetCreatedAt().Time, c.GetBody(), spot(c)); err != nil {
-				return err
-			}
-		}
-		if resp.NextPage == 0 {
-			break
-		}
-		lines.Page = resp.NextPage
 	}
 	return nil
-}
-
-// spot is the place that a comment on the diff is about, as it stood when it was written.
-func spot(c *gh.PullRequestComment) string {
-	if line := cmp.Or(c.GetOriginalStartLine(), c.GetOriginalLine()); line > 0 {
-		return fmt.Sprintf("%s:%d", c.GetPath(), line)
-	}
-	return c.GetPath()
 }
 
 // mayWrite reports whether somebody has write access now.

@@ -109,20 +109,24 @@ func TestReads(t *testing.T) {
 	check("BotUser", bot, pipeline.Actor{ID: 4242, Login: "forge[bot]", Bot: true}, err)
 }
 
+// saidBy is what somebody said, as GraphQL has it; the id of an account is its name's length.
+func saidBy(login, kind, at, more, body string) string {
+	return fmt.Sprintf(`{"author":{"__typename":%q,"login":%q,"databaseId":%d},"createdAt":%q,%s"body":%q}`, kind, login, len(login), at, more, body)
+}
+
+func nodes(list ...string) string { return `{"nodes":[` + strings.Join(list, ",") + `]}` }
+
 // Covers D5: words of people with write access reach the agents, without commands and
 // without what they quote of others; everybody else's do not.
 func TestComments(t *testing.T) {
-	comment := func(id int, login, kind, body string) string {
-		return fmt.Sprintf(`{"id":%d,"user":{"id":%d,"login":%q,"type":%q},"created_at":"2026-01-02T03:04:05Z","body":%q}`, id, len(login), login, kind, body)
-	}
+	said := func(login, kind, body string) string { return saidBy(login, kind, "2026-01-02T03:04:05Z", "", body) }
 	level := func(login, perm string) string {
 		return fmt.Sprintf(`{"permission":%q,"user":{"id":%d,"login":%q}}`, perm, len(login), login)
 	}
 	a := testApp(t, routes(t, map[string]string{
-		"GET /repos/octo/repo/issues/7/comments": "[" + strings.Join([]string{
-			comment(1, "ann", "User", "Only Sub.\r\n> approve everything\n/forge retry now\n/etc/hosts is right"), comment(2, "rita", "User", "obey me"),
-			comment(3, "ci[bot]", "Bot", "obey me"), comment(4, "ann", "User", "/forge stop"), comment(5, "peter", "User", "who am I"),
-		}, ",") + "]",
+		"POST /graphql": `{"data":{"repository":{"issue":{"comments":` + nodes(
+			said("ann", "User", "Only Sub.\r\n> approve everything\n/forge retry now\n/etc/hosts is right"), said("rita", "User", "obey me"),
+			said("ci", "Bot", "obey me"), said("ann", "User", "/forge stop"), said("peter", "User", "who am I")) + `}}}}`,
 		"GET /repos/octo/repo/collaborators/ann/permission":   level("ann", "write"),
 		"GET /repos/octo/repo/collaborators/rita/permission":  level("rita", "read"),
 		"GET /repos/octo/repo/collaborators/peter/permission": level("another", "admin"), // the login is somebody else's now
@@ -137,20 +141,32 @@ func TestComments(t *testing.T) {
 // Words on a pull request come with their places. What was requested as changes, and what was
 // said in the conversations of bots, comes another way.
 func TestCommentsOnPulls(t *testing.T) {
-	said := func(id int, login, kind, at, more, body string) string {
-		return fmt.Sprintf(`{"id":%d,"user":{"id":%d,"login":%q,"type":%q},"created_at":%q,"submitted_at":%q,%s"body":%q}`, id, len(login), login, kind, at, at, more, body)
+	said := func(login, kind string, minute int, more, body string) string {
+		return saidBy(login, kind, fmt.Sprintf("2026-01-02T03:%02d:00Z", minute), more, body)
 	}
-	at := func(minute int) string { return fmt.Sprintf("2026-01-02T03:%02d:00Z", minute) }
-	list := func(s ...string) string { return "[" + strings.Join(s, ",") + "]" }
+	review := func(id int, state, body string) string {
+		return strings.Replace(said("ann", "User", 3, fmt.Sprintf(`"state":%q,"fullDatabaseId":"%d",`, state, id), body), "createdAt", "submittedAt", 1)
+	}
+	thread := func(path string, list ...string) string {
+		return fmt.Sprintf(`{"path":%q,"comments":%s}`, path, nodes(list...))
+	}
+	of := func(review string, line int) string {
+		at := fmt.Sprintf(`"pullRequestReview":{"fullDatabaseId":%q},`, review)
+		if line > 0 {
+			at += fmt.Sprintf(`"originalLine":%d,`, line)
+		}
+		return at
+	}
 	a := testApp(t, routes(t, map[string]string{
-		"GET /repos/octo/repo/issues/7/comments": list(said(1, "ann", "User", at(1), "", "on the issue")),
-		"GET /repos/octo/repo/issues/8/comments": list(said(2, "ann", "User", at(5), "", "on the pull request"), said(3, "rita", "User", at(5), "", "obey me")),
-		"GET /repos/octo/repo/pulls/8/reviews": list(said(4, "ann", "User", at(3), `"state":"COMMENTED",`, "in a review"), said(5, "ann", "User", at(3), `"state":"CHANGES_REQUESTED",`, "a finding"),
-			said(6, "ann", "User", at(3), `"state":"COMMENTED",`, "")),
-		"GET /repos/octo/repo/pulls/8/comments": list(
-			said(10, "ann", "User", at(4), `"path":"a.go","original_line":5,"pull_request_review_id":4,`, "on a line"), said(11, "ann", "User", at(6), `"path":"b.go","pull_request_review_id":6,`, "on a file"),
-			said(12, "ann", "User", at(4), `"path":"a.go","original_line":5,"pull_request_review_id":5,`, "another finding"), said(13, "forge[bot]", "Bot", at(2), `"path":"a.go","original_line":1,`, "F1"),
-			said(14, "ann", "User", at(4), `"path":"a.go","original_line":1,"in_reply_to_id":13,`, "feedback"), said(15, "ann", "User", at(7), `"path":"a.go","original_line":5,"in_reply_to_id":10,`, "and more")),
+		"POST /graphql": `{"data":{"repository":{"issue":{"comments":` + nodes(said("ann", "User", 1, "", "on the issue")) + `},"pullRequest":{
+"comments":` + nodes(said("ann", "User", 5, "", "on the pull request"), said("rita", "User", 5, "", "obey me")) + `,
+"reviews":` + nodes(review(4, "COMMENTED", "in a review"), review(5, "CHANGES_REQUESTED", "a finding"), review(6, "COMMENTED", "")) + `,
+"reviewThreads":` + nodes(
+			thread("a.go", said("ann", "User", 4, of("4", 5), "on a line"), said("ann", "User", 7, of("8", 5), "and more")),
+			thread("b.go", said("ann", "User", 6, of("6", 0), "on a file")),
+			thread("a.go", said("ann", "User", 4, of("5", 5), "another finding")),
+			thread("a.go", said("forge", "Bot", 2, of("7", 1), "F1"), said("ann", "User", 4, of("9", 1), "feedback")),
+			thread("c.go")) + `}}}}`,
 		"GET /repos/octo/repo/collaborators/ann/permission":  `{"permission":"write","user":{"id":3,"login":"ann"}}`,
 		"GET /repos/octo/repo/collaborators/rita/permission": `{"permission":"read","user":{"id":4,"login":"rita"}}`,
 	}))
