@@ -142,19 +142,22 @@ func (p *publisher) handOver(ctx context.Context) error {
 	n, who := r.Published.Pull.Number, []string{r.By.Login}
 	if want.Assign {
 		_, _, err := p.s.rest.Issues.AddAssignees(ctx, r.Repo.Owner, r.Repo.Name, n, who)
-		if err = explain(fmt.Sprintf("assign #%d to %s", n, who[0]), "issues: write", err); err != nil && status(err) != http.StatusUnprocessableEntity {
+		if err = explain(fmt.Sprintf("assign #%d to %s", n, who[0]), "issues: write", err); err != nil && !unfit(err) {
 			return err
 		}
 	}
 	if want.Review {
 		_, _, err := p.s.rest.PullRequests.RequestReviewers(ctx, r.Repo.Owner, r.Repo.Name, n, gh.ReviewersRequest{Reviewers: who})
-		if err = explain(fmt.Sprintf("ask %s to review #%d", who[0], n), permPulls, err); err != nil && status(err) != http.StatusUnprocessableEntity {
+		if err = explain(fmt.Sprintf("ask %s to review #%d", who[0], n), permPulls, err); err != nil && !unfit(err) {
 			return err
 		}
 	}
 	p.made("handover", pipeline.Artefact{Hash: render.Hash(who[0])})
 	return nil
 }
+
+// unfit reports whether GitHub does not take somebody for that: who has left is not found.
+func unfit(err error) bool { return gone(err) || status(err) == http.StatusUnprocessableEntity }
 
 // ready takes the pull request out of draft, which only GraphQL can.
 func (p *publisher) ready(ctx context.Context) error {

@@ -347,6 +347,15 @@ func TestPublishRejected(t *testing.T) {
 	}
 }
 
+// Who cannot be assigned or asked for a review keeps nobody from the rest.
+func TestUnfit(t *testing.T) {
+	for code, want := range map[int]bool{404: true, 410: true, 422: true, 403: false, 500: false} {
+		if got := unfit(&apiError{status: code}); got != want {
+			t.Errorf("%d: %v, want %v", code, got, want)
+		}
+	}
+}
+
 // Covers T7: a gate is asked on the pull request, keeps its place when answered,
 // and the history is shown once.
 func TestPublishGate(t *testing.T) {
