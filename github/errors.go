@@ -70,7 +70,8 @@ func tooOften(op string, err error) error {
 	default:
 		return nil
 	}
-	return &apiError{op: op, status: http.StatusTooManyRequests, msg: "GitHub's rate limit was reached", after: min(max(after, time.Second), limitMost), cause: err}
+	return &apiError{op: op, status: http.StatusTooManyRequests, msg: "GitHub's rate limit was reached",
+		after: min(max(after, time.Second), limitMost), cause: err}
 }
 
 // explain turns an error of a call into a *pipeline.Fault when it is final, or an

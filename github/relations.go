@@ -76,7 +76,8 @@ func (s *session) family(ctx context.Context, repo pipeline.Repo, issue int) (li
 			} `graphql:"issue(number: $number)"`
 		} `graphql:"repository(owner: $owner, name: $name)"`
 	}
-	vars := map[string]any{"owner": githubv4.String(repo.Owner), "name": githubv4.String(repo.Name), "number": githubv4.Int(issue), "most": githubv4.Int(mostSubIssues)}
+	vars := map[string]any{"owner": githubv4.String(repo.Owner), "name": githubv4.String(repo.Name),
+		"number": githubv4.Int(issue), "most": githubv4.Int(mostSubIssues)}
 	if err := s.gql.Query(ctx, &q, vars); err != nil {
 		return nil, err
 	}

@@ -125,7 +125,7 @@ func Same(a, b *pipeline.Learning) bool {
 // category, shared by repositories or not, bound to no different code, standing for the same, the same way round, with the
 // same names and numbers in the same order, and at least 60 % of the three-word shingles of their normalised
 // texts in common, or of their key words. What a person said is in these words alone what they
-// // said: it goes with nothing else; and what came of a stranger's task goes with its like. The one
+// said: it goes with nothing else; and what came of a stranger's task goes with its like. The one
 // with the highest confidence stays, then the oldest.
 func Consolidate(learnings []pipeline.Learning) []Merge {
 	var list []pipeline.Learning
@@ -142,7 +142,8 @@ func Consolidate(learnings []pipeline.Learning) []Merge {
 		if (a.Source == pipeline.SourceHuman || b.Source == pipeline.SourceHuman) && Worded(a.Content) != Worded(b.Content) {
 			return false
 		}
-		return a.Scope == b.Scope && a.Type == b.Type && a.Category == b.Category && a.Finding == b.Finding && a.Code == b.Code && Shared(a) == Shared(b) && (a.Weight > 0) == (b.Weight > 0)
+		return a.Scope == b.Scope && a.Type == b.Type && a.Category == b.Category && a.Finding == b.Finding && a.Code == b.Code &&
+			Shared(a) == Shared(b) && (a.Weight > 0) == (b.Weight > 0)
 	}) {
 		m := Merge{Into: g[0], From: g[1:]}
 		for _, l := range m.From {

@@ -9,7 +9,7 @@ import (
 	"forge/pipeline/agent/change"
 )
 
-// What has no place in the code, or one that is not there, is mended by a changed file that
+// What has no place in the code, or one that is not there, is fixed by a changed file that
 // the ruling names, not by just any commit.
 func TestFixedNowhere(t *testing.T) {
 	t.Parallel()

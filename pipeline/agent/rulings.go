@@ -101,7 +101,7 @@ func mayBeBack(run *pipeline.Run, is *pipeline.Issue) bool {
 
 // undone reports whether what fixed a finding is no longer there as it was when it was ruled
 // fixed: a ruling is for the code that it was made on. At its place that is the function
-// around it; what has no place, what was mended in another file, and a wish, which may be
+// around it; what has no place, what was fixed in another file, and a wish, which may be
 // fulfilled anywhere, are undone with any line of what was done until then.
 func (p *phase) undone(ctx context.Context, c *claim, patches map[string]*change.Change) (bool, error) {
 	seen := patches[lastSeen(p.job.Run, c.issue)]
@@ -293,13 +293,13 @@ func (p *phase) claimList(list []*claim) string {
 	return b.String()
 }
 
-// history says what became of the code, and of what mended it.
+// history says what became of the code, and of what fixed it.
 func (c *claim) history() string {
 	switch {
 	case c.back && !c.changed():
 		return "   since then: IT WAS RULED FIXED, AND THE CODE AT ITS PLACE IS AGAIN WHAT IT WAS\n"
 	case c.back:
-		return "   IT WAS RULED FIXED, AND WHAT MENDED IT IS NO LONGER THERE AS IT WAS THEN: rule on the code as it is now\n" + c.fate()
+		return "   IT WAS RULED FIXED, AND WHAT FIXED IT IS NO LONGER THERE AS IT WAS THEN: rule on the code as it is now\n" + c.fate()
 	}
 	return c.fate()
 }
@@ -451,7 +451,7 @@ func (c *claim) rule(verdict, why string) (r pipeline.Ruling, problem string) {
 	case v == pipeline.VerdictFixed && r.Changed && !c.shows(why):
 		r.Verdict = pipeline.VerdictOpen
 		if f.Category != pipeline.CategoryHuman {
-			return r, fmt.Sprintf("rulings: %s is ruled fixed, but has no place in the code that could have changed: name the changed file that mends it, or rule it open",
+			return r, fmt.Sprintf("rulings: %s is ruled fixed, but has no place in the code that could have changed: name the changed file that fixes it, or rule it open",
 				c.id)
 		}
 		return r, fmt.Sprintf("rulings: %s was asked for by a person, and the code at its place is as it was: name the changed file that does what they ask for, or rule it open", c.id)
@@ -467,9 +467,9 @@ func (c *claim) rule(verdict, why string) (r pipeline.Ruling, problem string) {
 	return r, ""
 }
 
-// shows reports whether a reason shows where a wish was fulfilled, or what blocks was mended:
-// at its place, or in a file that it, or a finding without a place, names and that was changed. What has no place in the code,
-// or one that is not there, any commit would seem to have mended.
+// shows reports whether a reason shows where a wish was fulfilled, or what blocks was fixed: at
+// its place, or in a changed file that it names, or that a finding without a place names. What
+// has no place in the code, or one that is not there, any commit would seem to have fixed.
 func (c *claim) shows(why string) bool {
 	f := c.issue.Finding
 	placed := f.File != "" && !c.outcome.Nowhere

@@ -200,12 +200,16 @@ var cargoConfig = lazyregexp.New(`(?:^|/)\.cargo/config(?:\.toml)?$`)
 // foreign reports whether a path belongs to somebody else's code, or to a test's data.
 func foreign(name string) bool {
 	for part := range strings.SplitSeq(path.Dir(name), "/") {
-		switch part {
-		case "node_modules", "vendor", "testdata", "third_party", "fixtures", "__fixtures__":
+		if part == "node_modules" || part == "vendor" || isExample(part) {
 			return true
 		}
 	}
 	return false
+}
+
+// isExample reports whether what is in a directory of that name is not what is installed.
+func isExample(dir string) bool {
+	return slices.Contains([]string{"testdata", "third_party", "fixtures", "__fixtures__"}, dir)
 }
 
 // toolOf are tools that matter to the projects of one manager alone.

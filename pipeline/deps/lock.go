@@ -80,9 +80,7 @@ type Taker interface {
 // FindLocks finds the lock files that a change leaves behind.
 func FindLocks(e Edit, host Host) ([]*Lock, error) {
 	goes := slices.ContainsFunc(e.Changed, func(n string) bool { return strings.HasSuffix(n, ".go") || path.Base(n) == "go.mod" })
-	node := slices.ContainsFunc(e.Changed, func(n string) bool {
-		return isNodeManifest(n)
-	})
+	node := slices.ContainsFunc(e.Changed, isNodeManifest)
 	out, err := unreadable(e)
 	if err != nil {
 		return nil, fmt.Errorf("read manifests: %w", err)

@@ -30,7 +30,7 @@ type lockEntry struct {
 	address string // "": that of the registry
 	sum     string
 	noSum   bool // it needs none: it is in another's archive, or said elsewhere
-	alias   bool // who asks for it asks for another package by that name
+	alias   bool // it is asked for as another package by that name
 }
 
 // HandWritten says why changed lock files and vendored packages are not taken as they are,
@@ -489,7 +489,8 @@ func yarnEntries(content []byte) ([]lockEntry, error) {
 	end := func() {
 		for _, spec := range header {
 			as, name := specName(spec)
-			e := lockEntry{at: strings.Join(header, ", "), as: as, name: name, version: fields["version"], address: fields["resolved"], sum: fields["integrity"], alias: true}
+			e := lockEntry{at: strings.Join(header, ", "), as: as, name: name, alias: true,
+				version: fields["version"], address: fields["resolved"], sum: fields["integrity"]}
 			if _, sha, ok := strings.Cut(e.address, "#"); ok && e.sum == "" {
 				e.sum = sha
 			}

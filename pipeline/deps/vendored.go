@@ -35,12 +35,12 @@ func vendorDir(name string, states ...Files) string {
 	parts := strings.Split(path.Dir(name), "/")
 	for i, part := range parts {
 		dir := strings.Join(parts[:i+1], "/") + "/"
-		switch part {
-		case "testdata", "third_party", "fixtures", "__fixtures__": // not what is installed
+		switch {
+		case isExample(part):
 			return ""
-		case "node_modules":
+		case part == "node_modules":
 			return dir
-		case "vendor":
+		case part == "vendor":
 			lists := []string{dir + "modules.txt", dir + "composer/installed.json"}
 			if i+1 < len(parts) {
 				lists = append(lists, dir+parts[i+1]+"/.cargo-checksum.json")

@@ -21,13 +21,13 @@ var secretNames = []struct {
 }
 
 // publicWords in a name say that what it names is no secret, though it ends as one.
-var publicWords = words1("public pub publishable csrf xsrf next prev previous page pagination continuation continue cursor sync resume cancel cancellation " +
+var publicWords = wordSet("public pub publishable csrf xsrf next prev previous page pagination continuation continue cursor sync resume cancel cancellation " +
 	"hash hashed digest checksum encrypted sealed fingerprint idempotency cache primary foreign sort partition design site anon")
 
 // stages at a name's end say where the secret is used.
-var stages = words1("prod production dev development staging stage live test testing local ci old new")
+var stages = wordSet("prod production dev development staging stage live test testing local ci old new")
 
-func words1(list string) map[string]bool {
+func wordSet(list string) map[string]bool {
 	set := map[string]bool{}
 	for _, w := range strings.Fields(list) {
 		set[w] = true

@@ -150,7 +150,7 @@ func TestRefusedPublicationIsTriedAgain(t *testing.T) {
 	}{
 		"a question":             {false, 20 * time.Minute, true},
 		"the end":                {true, 20 * time.Minute, true},
-		"the end, for ever":      {true, 1000 * time.Hour, false},
+		"the end, always":        {true, 1000 * time.Hour, false},
 		"a question, for a week": {false, 7 * 24 * time.Hour, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -113,7 +113,9 @@ func surest(ctx context.Context, db *store.DB, scopes []string, sure float64, no
 			if err != nil {
 				return nil, err
 			}
-			said = l.Source != pipeline.SourceReflection && slices.ContainsFunc(evidence, func(e pipeline.Evidence) bool { return !e.Off && e.Delta > 0 && e.Actor.ID != 0 && !e.Actor.Bot })
+			said = l.Source != pipeline.SourceReflection && slices.ContainsFunc(evidence, func(e pipeline.Evidence) bool {
+				return !e.Off && e.Delta > 0 && e.Actor.ID != 0 && !e.Actor.Bot
+			})
 		}
 		if said {
 			out = append(out, l)

@@ -310,7 +310,7 @@ func (f Feature) build(t *tape, p Piece) {
 	in(begin+"2", 0, done)
 	if p.ID == f.Finding {
 		rulings := "{id: F1, verdict: fixed, why: it speaks as asked in " + f.file(p) + "}"
-		if p.Breaks || p.Wrong { // what was mended stood on the lines that are others now: it is ruled on anew
+		if p.Breaks || p.Wrong { // what was fixed stood on the lines that are others now: it is ruled on anew
 			rulings += ", {id: F2, verdict: fixed, why: it speaks as asked in " + f.file(p) + "}"
 		}
 		again(n, 0, "in other words than were asked for", fixed, "addressed: [{id: F1, what: it speaks as asked}]\n", noFindings+"rulings: ["+rulings+"]\n")
