@@ -3,9 +3,11 @@ package server
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
+	"forge/github/githubtest"
 	"forge/pipeline/store"
 )
 
@@ -19,7 +21,12 @@ func TestMissedDeliveryWithinTwoMinutes(t *testing.T) {
 	ts := newTestServer(t, testOptions{now: c.now, hubNow: c.now})
 	settled := func() { ts.must(ts.gh.Settle(t.Context())) }
 	settled()
-	c.advance(time.Second) // the server's own first sweep is over
+	first, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	ts.must(ts.gh.Wait(first, func() bool { // the server's own first sweep has its list
+		return slices.ContainsFunc(ts.gh.Calls(), func(c githubtest.Call) bool { return c.Operation == "apps/list-webhook-deliveries" })
+	}))
+	c.advance(time.Second)
 	ts.gh.SetHook("http://gone.invalid/webhook")
 	settled()
 	ts.comment("acme", "nothing to do")
@@ -42,12 +49,12 @@ func TestMissedDeliveryWithinTwoMinutes(t *testing.T) {
 		t.Fatal("the delivery is there without being asked for")
 	}
 	// A sweep has just ended when the delivery gets lost: time passes as the loop asks for.
-	begun, first := c.now(), true
+	begun, again := c.now(), false
 	ts.s.sweep(t.Context(), func(_ context.Context, d time.Duration) bool {
-		if !first && (there() || c.now().Sub(begun) > 10*time.Minute) {
+		if again && (there() || c.now().Sub(begun) > 10*time.Minute) {
 			return false
 		}
-		first = false
+		again = true
 		c.advance(d)
 		return true
 	})
