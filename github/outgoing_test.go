@@ -91,6 +91,9 @@ func TestNothingIsPostedWithASecret(t *testing.T) {
 			if !strings.Contains(got, mask) || strings.Contains(got, "revoke it") != tt.told {
 				t.Errorf("%s is %q; want the mask, and a word to readers: %v", tt.field, got, tt.told)
 			}
+			if strings.Contains(got, "```suggestion") {
+				t.Errorf("%s is %q; one click would apply what a part was taken out of", tt.field, got)
+			}
 			if !strings.Contains(logged.String(), "level=WARN") {
 				t.Errorf("the operator is not told: %s", logged.String())
 			}

@@ -65,8 +65,6 @@ func (o *CommitOptions) check() error {
 		return checkOIDs(o.Parents...)
 	case text.CommitMessage(o.Message) == "":
 		return errors.New("the message is empty")
-	case strings.ContainsRune(o.Message, 0):
-		return errors.New("the message has a NUL byte")
 	case !runName.MatchString(o.Run):
 		return fmt.Errorf("run %q is not a name", o.Run)
 	case o.Author == "" || strings.ContainsAny(o.Author, "<>\n\x00"):

@@ -174,7 +174,7 @@ func TestMerge(t *testing.T) {
 // trailer is the only one. Merges are no exception.
 func TestCommitMessageIsNeutral(t *testing.T) {
 	f := newFixture(t, sources)
-	const message = "Fix it [skip ci]\n\ncloses owner/repo#2, thanks @octocat\n\nSigned-off-by: someone\nForge-Run: other/9\n\n\nskip-checks: true\n"
+	const message = "Fix it\x00 [skip ci]\n\ncloses owner/repo#2, thanks @octocat\n\nSigned-off-by: someone\nForge-Run: other/9\n\n\nskip-checks: true\n"
 	ctx := t.Context()
 	o := change(f.head, "x", "x")
 	o.Message, o.Run = message, "7f3a/2"

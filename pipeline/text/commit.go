@@ -24,6 +24,8 @@ var breaks = []struct {
 	// Trailers that credit or sign for somebody, that GitHub, Gerrit and release-please
 	// obey, or that are Forge's own, wherever they stand and however they are indented.
 	{lazyregexp.New(`(?im)^([\s>*_` + "`" + `]*)([a-z])([a-z]*-?(?:[a-z]+-)*by|orge-[a-z-]+|n-behalf-of|kip-checks|equest-checks|elease-as|hange-id|c|it-svn-id)([\s*_` + "`" + `]*:)`), "${1}${2}" + zwsp + "${3}${4}"},
+	// A major release, for bots that make them of commit messages.
+	{lazyregexp.New(`(?im)^([\s>*|_` + "`" + `]*b)(reaking[ -]change)`), "${1}" + zwsp + "${2}"},
 	// [skip ci], [ci skip], [no ci], [skip actions] and their like; ***NO_CI*** is Azure's.
 	{lazyregexp.New(`(?i)\[([^\[\]\n]{0,80}\b(?:skip|no|only)\b)`), "[" + zwsp + "${1}"},
 	{lazyregexp.New(`(?i)(\*{2,}\s*N)(O[_ -]?CI)`), "${1}" + zwsp + "${2}"},

@@ -30,6 +30,7 @@ var attacks = []struct{ text, acts string }{
 	{"x\n\nOn-behalf-of: @org", trailer}, {"x\n\nRelease-As: 9.0.0", trailer}, {"x\n\nChange-Id: I1", trailer}, {"x\n\nCc: stable", trailer},
 	{"x\n\nForge-Run: other/1", trailer}, {"Forge-Run: other/1", trailer}, {"x\n\nforge-run: other/1", trailer},
 	{"x\n\n> Forge-Run: other/1", `Forge-Run: other`}, {"x\n\nForge\u2060-Run: other/1", trailer},
+	{"x\n\nBREAKING CHANGE: all", major}, {"x\n\nBREAKING-CHANGE: all", major}, {"x\n\n* breaking change in all", major}, {"Breaking changes: all", major},
 	{"fixup! an earlier one", `^fixup!`}, {"squash! an earlier one", `^squash!`}, {"amend! an earlier one", `^amend!`},
 }
 
@@ -38,6 +39,7 @@ const (
 	reference = `(?i)(#|\bgh-)\d`
 	mention   = `@\w`
 	skipped   = `(?i)\[\s*(skip|no|ci|actions|travis)\s+\w+\s*\]`
+	major     = `(?im)^[\s|*]*breaking[ -]change`
 	trailer   = `(?im)^\s*(co-authored-by|signed-off-by|reviewed-by|acked-by|on-behalf-of|release-as|change-id|cc|skip-checks|request-checks|forge-run)\s*:`
 )
 

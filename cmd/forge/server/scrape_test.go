@@ -36,15 +36,24 @@ func TestScrapeAccess(t *testing.T) {
 		{"nowhere", "", "what", "", "", http.StatusForbidden},
 		{"a proxy", "", "127.0.0.1:999", "X-Forwarded-For", "192.0.2.7", http.StatusForbidden},
 		{"a proxy, RFC 7239", "", "127.0.0.1:999", "Forwarded", "for=192.0.2.7", http.StatusForbidden},
+		{"a proxy that says nothing", "", "127.0.0.1:999", "Host", "forge.example", http.StatusForbidden},
+		{"nginx, which says nothing", "", "127.0.0.1:999", "Proto", "HTTP/1.0", http.StatusForbidden},
+		{"token through a proxy that says nothing", "s3cret", "127.0.0.1:999", "Authorization", "Bearer s3cret", http.StatusOK},
 		{"token", "s3cret", "192.0.2.7:999", "Authorization", "Bearer s3cret", http.StatusOK},
 		{"token through a proxy", "s3cret", "127.0.0.1:999", "Authorization", "Bearer s3cret", http.StatusOK},
 		{"wrong token", "s3cret", "127.0.0.1:999", "Authorization", "Bearer s3cre", http.StatusForbidden},
 		{"no token", "s3cret", "127.0.0.1:999", "", "", http.StatusForbidden},
 		{"empty token", "", "192.0.2.7:999", "Authorization", "Bearer ", http.StatusForbidden},
 	} {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil)
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/metrics", nil)
 		r.RemoteAddr = c.from
-		if c.header != "" {
+		switch c.header {
+		case "":
+		case "Host":
+			r.Host = c.value
+		case "Proto":
+			r.ProtoMajor, r.ProtoMinor = 1, 0
+		default:
 			r.Header.Set(c.header, c.value)
 		}
 		w := httptest.NewRecorder()

@@ -10,8 +10,10 @@ var proxied = []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host"
 	"X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Original-Forwarded-For", "True-Client-Ip", "Cf-Connecting-Ip", "Cf-Ray", "Fly-Client-Ip",
 	"Fastly-Client-Ip", "X-Envoy-External-Address", "X-Amzn-Trace-Id", "Ngrok-Auth-User-Id"}
 
-// ThisMachine reports whether a request comes from this machine. What a proxy on it
-// passes on does not, as far as the proxy says that it is one.
+// ThisMachine reports whether a request comes from this machine and calls the server by
+// a name that only this machine has. What a proxy on it passes on does not, as far as it
+// can be told: by a header, by the name asked for, or by HTTP/1.0, which nginx speaks to
+// what is behind it.
 func ThisMachine(r *http.Request) bool {
 	for _, h := range proxied {
 		if len(r.Header.Values(h)) > 0 {
@@ -20,17 +22,17 @@ func ThisMachine(r *http.Request) bool {
 	}
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	ip := net.ParseIP(host)
-	return err == nil && ip != nil && ip.IsLoopback()
+	return err == nil && ip != nil && ip.IsLoopback() && localName(r.Host) && r.ProtoAtLeast(1, 1)
 }
 
 // whyNotHere says why a request is not one of who sits at this machine; "": it is.
-// Proxies that add no header often speak HTTP/1.0; browsers never do.
 func whyNotHere(r *http.Request) string {
 	switch {
-	case !ThisMachine(r) || !r.ProtoAtLeast(1, 1):
+	case ThisMachine(r):
+		return ""
+	case localName(r.Host):
 		return "These pages are shown to this machine alone. To see them from elsewhere let people sign in with GitHub: set dashboard to github (FORGE_DASHBOARD=github)."
-	case !localName(r.Host):
+	default:
 		return "These pages answer to http://localhost, http://127.0.0.1 and http://[::1] alone. To use another name let people sign in with GitHub: set dashboard to github (FORGE_DASHBOARD=github)."
 	}
-	return ""
 }
