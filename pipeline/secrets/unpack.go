@@ -12,6 +12,8 @@ import (
 	"strings"
 	"unicode/utf16"
 
+	"github.com/klauspost/compress/zstd"
+
 	"forge/pipeline/lazyregexp"
 )
 
@@ -69,6 +71,13 @@ func (u *unpacker) unpack(content []byte, depth int) []byte {
 		r = bzip2.NewReader(bytes.NewReader(content))
 	case content[0] == 0x78 && (int(content[0])<<8|int(content[1]))%31 == 0:
 		r, err = zlib.NewReader(bytes.NewReader(content))
+	case bytes.HasPrefix(content, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		z, err := zstd.NewReader(bytes.NewReader(content), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(mostInflated))
+		if err != nil {
+			return nil
+		}
+		defer z.Close()
+		r = z
 	case bytes.HasPrefix(content, []byte("PK\x03\x04")):
 		return u.zip(content, depth)
 	case len(content) > 262 && string(content[257:262]) == "ustar":

@@ -15,6 +15,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // bzipped is a text with a token that chance made; the standard library reads bzip2 alone.
@@ -48,6 +50,11 @@ func gzipped(text string) string {
 	return b.String()
 }
 
+func zstded(text string) string {
+	w, _ := zstd.NewWriter(nil)
+	return string(w.EncodeAll([]byte(text), nil))
+}
+
 func deflated(text string) string {
 	var b bytes.Buffer
 	w := zlib.NewWriter(&b)
@@ -75,6 +82,7 @@ func TestPacked(t *testing.T) {
 			"zip": zipped("conf/app.properties", text), "zip, twice": zipped("in.zip", zipped("a", text)), "the name of a file in a zip": zipped(secret, "x"),
 			"a zip of a tar of gzip": zipped("a.tar.gz", gzipped(tarred("a", text))), "tar": tarred("a", text), "the name in a tar": tarred(secret, "x"),
 			"gzip in a tar": tarred("a.gz", gzipped(text)), "tgz": gzipped(tarred("a", text)), "zlib": deflated(text), "gzip, twice": gzipped(gzipped(text)),
+			"zstd": zstded(text), "zstd of a tar": zstded(tarred("a", text)),
 			"an office document": zipped("word/document.xml", "<w:t>"+secret[:20]+"</w:t></w:r><w:r><w:t>"+secret[20:]+"</w:t>"),
 			"a picture":          picture("tEXt", "Comment\x00"+secret), "a picture, packed": picture("zTXt", "Comment\x00\x00"+deflated(secret)),
 			"a document": "%PDF-1.4\n1 0 obj<</Filter/FlateDecode>>stream\n" + deflated("("+secret+") Tj") + "\nendstream endobj\n%%EOF\n",
@@ -103,7 +111,8 @@ func TestPackedBombs(t *testing.T) {
 		w.Write([]byte(big))
 	}
 	z.Close()
-	for name, content := range map[string][]byte{"gzip": []byte(big), "many in a zip": many.Bytes(), "twice": []byte(gzipped(big))} {
+	for name, content := range map[string][]byte{"gzip": []byte(big), "many in a zip": many.Bytes(), "twice": []byte(gzipped(big)),
+		"zstd": []byte(zstded(strings.Repeat("0", 64<<20)))} {
 		if n := len(plain(content)); n > mostInflated+1000 {
 			t.Errorf("%s: %d bytes are looked at; want %d at most", name, n, mostInflated)
 		}
