@@ -213,6 +213,8 @@ func (f *fake) route(w http.ResponseWriter, r *http.Request, path string, body [
 			list = append(list, f.pull)
 		}
 		reply(w, 200, list)
+	case key == "GET pulls" && len(p) == 2:
+		reply(w, 200, f.pull)
 	case key == "PATCH pulls":
 		for k, v := range in {
 			f.pull[k] = v
@@ -396,6 +398,10 @@ func (f *fake) graphql(w http.ResponseWriter, body []byte) {
 			}
 		}
 		if name == "markPullRequestReadyForReview" {
+			if f.pull["draft"] == false {
+				reply(w, 200, map[string]any{"errors": []any{map[string]any{"type": "UNPROCESSABLE", "message": `Pull request #8 is already "ready for review"`}}})
+				return
+			}
 			f.pull["draft"] = false
 			data[alias] = map[string]any{"pullRequest": map[string]any{"isDraft": false}}
 			continue

@@ -159,7 +159,8 @@ func (p *publisher) handOver(ctx context.Context) error {
 // unfit reports whether GitHub does not take somebody for that: who has left is not found.
 func unfit(err error) bool { return gone(err) || status(err) == http.StatusUnprocessableEntity }
 
-// ready takes the pull request out of draft, which only GraphQL can.
+// ready takes the pull request out of draft, which only GraphQL can. GitHub refuses where
+// that was done before: by a person, or by a server that died before it could say so.
 func (p *publisher) ready(ctx context.Context) error {
 	r := p.run
 	done := r.State == pipeline.StateVerified && p.v.Check().Conclusion == "success" || r.State == pipeline.StateAccepted
@@ -175,7 +176,10 @@ func (p *publisher) ready(ctx context.Context) error {
 	}
 	err := p.s.gql.Mutate(ctx, &m, githubv4.MarkPullRequestReadyForReviewInput{PullRequestID: r.Published.Pull.Node}, nil)
 	if err = explain(fmt.Sprintf("take pull request #%d out of draft", r.Published.Pull.Number), "contents: write and pull_requests: write", err); err != nil {
-		return err
+		now, _, look := p.s.rest.PullRequests.Get(ctx, r.Repo.Owner, r.Repo.Name, r.Published.Pull.Number)
+		if look != nil || now.GetDraft() {
+			return err
+		}
 	}
 	ref := *r.Published.Pull
 	ref.Ready = true
