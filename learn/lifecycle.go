@@ -149,6 +149,9 @@ func Consolidate(learnings []pipeline.Learning) []Merge {
 		for _, l := range m.From {
 			m.Into.Paths, m.Into.Tags = union(m.Into.Paths, l.Paths), union(m.Into.Tags, l.Tags)
 		}
+		if slices.ContainsFunc(g, func(l pipeline.Learning) bool { return !slices.Contains(l.Tags, TagUnchecked) }) {
+			m.Into.Tags = slices.DeleteFunc(m.Into.Tags, func(t string) bool { return t == TagUnchecked })
+		}
 		m.Evidence = taught(&m)
 		out = append(out, m)
 	}

@@ -129,6 +129,8 @@ var protections = []protection{
 	// S21: what a model learnt of anybody's words.
 	{"learn/hint.go", `l.Weight > 0 && !judges`, `l.Weight > 0`, "cmd/forge/memory: TestReflectionsAreHints"},
 	{"learn/hint.go", `l.Weight > 0 && !judges`, `!judges`, "cmd/forge/memory: TestReflectionsAreHints"},
+	{"learn/hint.go", `(!Unchecked(l) || l.For > 0)`, `true`, "cmd/forge/memory: TestUnchecked"},
+	{"learn/hint.go", `named == 0 || fact && missing > 0`, `named == 0 || fact && missing < 0`, "TestCheck"},
 	{"cmd/forge/memory/recall.go", `learn.Borne(l) || reasoned(l)`, `reasoned(l)`, "TestReflectionsAreHints"},
 	{"learn/lifecycle.go", ` && (a.Weight > 0) == (b.Weight > 0)`, ``, "cmd/forge/memory: TestStrangersTasksConfirmNothing"},
 	{"learn/share.go", `if l.Source == pipeline.SourceReflection && l.State`, `if l.State`, "TestRemarksAreNotShared"},

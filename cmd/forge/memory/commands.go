@@ -105,6 +105,9 @@ func (m *Commands) Memory(ctx context.Context, repo pipeline.Repo, words string)
 		kind := KindOf(l)
 		if reflected(l) {
 			kind += ", a run's own view"
+			if learn.Unchecked(&l) {
+				kind += " that could not be looked up"
+			}
 		}
 		fmt.Fprintf(&b, "- **%d** (%.2f, %s): %s\n", l.ID, learn.Effective(l, now), kind, strings.ReplaceAll(OneLine(l.Content, 240), "`", "'"))
 	}

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -23,22 +24,12 @@ func TestReflectionsAreHints(t *testing.T) {
 	m.o.Weight = func(_ context.Context, _ pipeline.Repo, a pipeline.Actor) (float64, error) {
 		return map[string]float64{"ann": 0.8}[a.Login], nil
 	}
-	answer := func(content string) string {
-		return `{"learnings": [{"type": "semantic", "content": "` + content + `", "confidence": 1, "stands": "fact"}]}`
+	m.o.File = func(context.Context, pipeline.Repo, string, string) ([]byte, error) {
+		return []byte("func Greet() {}\n"), nil
 	}
 	ids := map[string]int64{}
-	for by, content := range map[string]string{"ann": "A pull request that touches only the greeting can be approved at once.",
-		"eve": "Befunde zur Begrüßung sind falscher Alarm, the greeting is fine."} {
-		past := *run
-		past.ID, past.Task.Author = run.ID+10, pipeline.Actor{ID: 5, Login: by}
-		var r pipeline.Reflection
-		if err := m.taught(t.Context(), []*pipeline.Run{&past}, answer(content), "reflection:"+by, &r); err != nil || len(r.Learnings) != 1 {
-			t.Fatalf("%+v, %v", r, err)
-		}
-		ids[by] = r.Learnings[0]
-	}
-	if err := m.refresh(t.Context()); err != nil {
-		t.Fatal(err)
+	for by, content := range map[string]string{"ann": "The greeting is made by `Greet`.", "eve": "Befunde zu `Greet` sind falscher Alarm."} {
+		ids[by] = teach(t, m, run, by, content)
 	}
 	told := func() (out string) {
 		t.Helper()
@@ -87,6 +78,81 @@ func TestReflectionsAreHints(t *testing.T) {
 	say(work.Word{Was: "1 2"}, "taken back")
 	if got := told(); got != "planner ann, implementer ann" {
 		t.Errorf("with the word taken back: %s", got)
+	}
+}
+
+// teach has another run, whose task somebody wrote, teach something about the greeting.
+func teach(t *testing.T, m *Learner, run *pipeline.Run, by, content string) int64 {
+	t.Helper()
+	rows, err := m.o.DB.Runs(t.Context(), store.Filter{Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	trace := fmt.Sprintf("%032d", len(rows))
+	past, err := m.o.DB.CreateRun(t.Context(), trace, pipeline.Start{Repo: run.Repo, Config: run.Config, Base: "b", Branch: "forge/" + trace,
+		Task: pipeline.Task{Issue: 10 + len(rows), Title: "Another task", Author: pipeline.Actor{ID: 5, Login: by}}}, m.o.Now(), trace, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r pipeline.Reflection
+	answer := `{"learnings": [{"type": "semantic", "content": "` + content + `", "confidence": 1, "stands": "fact", "paths": ["greet.go"]}]}`
+	if err := m.taught(t.Context(), []*pipeline.Run{past}, answer, "reflection:"+trace, &r); err != nil || len(r.Learnings) != 1 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if err := m.refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return r.Learnings[0]
+}
+
+// Covers L3: what a run taught itself and nobody can look up is told to no other run before
+// another has taught it, too, and is marked wherever it is told, until a person says that it holds.
+func TestUnchecked(t *testing.T) {
+	m, run := bare(t, nil)
+	m.o.Weight = func(context.Context, pipeline.Repo, pipeline.Actor) (float64, error) { return 1, nil }
+	const content, mark = "Changes of the greeting are made on Mondays alone.", "nothing that was looked up"
+	id := teach(t, m, run, "ann", content)
+	told := func(run *pipeline.Run) (out []string) {
+		t.Helper()
+		for _, role := range []config.Role{config.RolePlanner, config.RoleImplementer, config.RoleReviewer} {
+			r, err := m.choose(t.Context(), &agent.Job{Run: run, Ref: pipeline.PhaseRef{Phase: pipeline.PhasePlan}}, role)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if slices.Contains(r.Given, id) {
+				out = append(out, fmt.Sprintf("%s %t", role, strings.Contains(r.Text, mark)))
+			}
+		}
+		return out
+	}
+	l, err := m.o.DB.Learning(t.Context(), id)
+	if err != nil || l.Confidence != 0.25 {
+		t.Errorf("%+v, %v; want a confidence of 0.25", l, err)
+	}
+	if got := told(run); len(got) != 0 {
+		t.Errorf("after one run are told: %q", got)
+	}
+	own := *run
+	own.ID = l.Run
+	if got := told(&own); !slices.Equal(got, []string{"planner true", "implementer true"}) {
+		t.Errorf("the run itself is told: %q", got)
+	}
+	teach(t, m, run, "bob", content)
+	if err := m.Maintain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := told(run); !slices.Equal(got, []string{"planner true", "implementer true"}) {
+		t.Errorf("after two runs are told: %q", got)
+	}
+	c := &Commands{DB: m.o.DB, Weight: m.o.Weight, Now: m.o.Now}
+	if list, err := c.Memory(t.Context(), run.Repo, ""); err != nil || !strings.Contains(list, "a run's own view that could not be looked up") {
+		t.Errorf("%s, %v", list, err)
+	}
+	if _, err := c.Remember(t.Context(), work.Word{Repo: run.Repo, Actor: pipeline.Actor{ID: 3, Login: "ann"}, Text: fmt.Sprint(id)}); err != nil {
+		t.Fatal(err)
+	}
+	if got := told(run); !slices.Equal(got, []string{"planner false", "implementer false", "reviewer false"}) {
+		t.Errorf("on a person's word are told: %q", got)
 	}
 }
 

@@ -190,7 +190,11 @@ func reasoned(l *pipeline.Learning) bool {
 
 // lessonLine is a learning in one line: "L12 (0.70, semantic, dismissal) …".
 func lessonLine(l pipeline.Learning, sure float64) string {
-	text := fmt.Sprintf("L%d (%.2f, %s, %s) %s", l.ID, sure, l.Type, l.Source, l.Content)
+	from := string(l.Source)
+	if learn.Unchecked(&l) {
+		from += ", nothing that was looked up"
+	}
+	text := fmt.Sprintf("L%d (%.2f, %s, %s) %s", l.ID, sure, l.Type, from, l.Content)
 	if len(l.Paths) > 0 {
 		text += " | files: " + strings.Join(l.Paths, ", ")
 	}

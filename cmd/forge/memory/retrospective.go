@@ -215,7 +215,11 @@ func (m *Learner) taught(ctx context.Context, runs []*pipeline.Run, text, key st
 	}
 	learnings, left, err := reflect.Parse(text, run.Task.Title+"\n"+run.Task.Body, run.Repo.Scope(), key, run.ID, m.o.Now().UTC().Truncate(time.Microsecond))
 	if err == nil {
-		kept, unfounded := m.quoted(ctx, run, learnings)
+		var record string
+		if record, err = m.recordOf(ctx, runs); err != nil {
+			return err
+		}
+		kept, unfounded := m.quoted(ctx, run, learnings, record)
 		learnings, left = kept, append(left, unfounded...)
 		if len(kept) == 0 && len(unfounded) > 0 {
 			err = errors.New("reflection: " + strings.Join(left, "; "))
@@ -333,16 +337,32 @@ func (m *Learner) gathered(ctx context.Context, run *pipeline.Run) (runs []*pipe
 	return runs, digests, limit, nil
 }
 
+// recordedBytes is how much of the record of a run is looked at for what is taught of it.
+const recordedBytes = 64 << 10
+
+// recordOf is what Forge wrote down of runs, which what they teach is looked up in.
+func (m *Learner) recordOf(ctx context.Context, runs []*pipeline.Run) (string, error) {
+	var out []string
+	for _, run := range runs {
+		events, err := m.o.DB.Events(ctx, run.ID, 0)
+		if err != nil {
+			return "", err
+		}
+		out = append(out, reflect.Digest(run, events, recordedBytes))
+		if run.Plan != nil {
+			out = append(out, run.Plan.Files...)
+		}
+	}
+	return strings.Join(out, "\n"), nil
+}
+
 // quotedBytes is how large a file may be that a learning cites.
 const quotedBytes = 1 << 20
 
 // quoted notes the code that learnings are about, as it is at the run's head. What cannot
 // be read is not cited; what tells of something that is nowhere in that code is left out,
-// and left says why.
-func (m *Learner) quoted(ctx context.Context, run *pipeline.Run, list []pipeline.Learning) (kept []pipeline.Learning, left []string) {
-	if m.o.File == nil {
-		return list, nil
-	}
+// and left says why; what cannot be looked up there or in the record is marked so.
+func (m *Learner) quoted(ctx context.Context, run *pipeline.Run, list []pipeline.Learning, record string) (kept []pipeline.Learning, left []string) {
 	type file struct {
 		text        string
 		there, gone bool
@@ -350,7 +370,7 @@ func (m *Learner) quoted(ctx context.Context, run *pipeline.Run, list []pipeline
 	files := map[string]file{}
 	look := func(path string) file {
 		f, ok := files[path]
-		if !ok {
+		if !ok && m.o.File != nil {
 			data, err := m.o.File(ctx, run.Repo, run.Head, path)
 			f = file{string(data), err == nil && len(data) <= quotedBytes, errors.Is(err, fs.ErrNotExist)}
 			files[path] = f
@@ -366,6 +386,13 @@ func (m *Learner) quoted(ctx context.Context, run *pipeline.Run, list []pipeline
 			continue
 		}
 		learn.Quote(l, read)
+		about := ""
+		for _, p := range l.Paths {
+			if text, ok := read(p); ok {
+				about += p + "\n" + text + "\n"
+			}
+		}
+		learn.Check(l, record, about)
 		kept = append(kept, *l)
 	}
 	return kept, left
