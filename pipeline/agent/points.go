@@ -123,6 +123,7 @@ func productFiles(c change.Change, now func(string) (string, bool)) []look.File 
 		file := look.File{Name: f.Path, New: f.From == ""}
 		added, gone := f.Lines()
 		file.Gone = gone
+		file.Source, _ = now(f.Path)
 		tests := testLines(f, now)
 		for _, l := range added {
 			if tests[l.Number] {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
+	"forge/pipeline/point"
 	"forge/pipeline/testname"
 	"forge/pipeline/text"
 	"forge/pipeline/worktree"
@@ -62,6 +64,9 @@ type call struct {
 	Named  string  `json:"named"`  // a dictionary
 	State  *string `json:"state"`  // of the object whose method it is, a dictionary; nil: it is a function
 	Result *string `json:"result"` // nil: it is no plain value
+	Raises bool    `json:"raises"` // it did not return; known in Python
+	Thread bool    `json:"thread"` // it was not called in the main thread
+	Ends   string  `json:"-"`      // what it raised when made again, where the test may not notice that
 	File   string  `json:"file"`
 	Line   int     `json:"line"`
 }
@@ -100,11 +105,12 @@ func (v *verdict) runAlone(ctx context.Context) error {
 		lang := languageOf(name)
 		return (lang == &pyLang || lang == &jsLang) && roleOf(name) == product
 	})
-	if !known || v.o.Baseline == nil || time.Duration(ms)*time.Millisecond > callsAtMost || !v.senses() {
+	if !known || v.o.Baseline == nil || time.Duration(ms)*time.Millisecond > callsAtMost || !v.senses() && !v.raises() {
 		return nil
 	}
 	now, odd, err := v.differing(ctx, v.o.Head)
-	if err != nil || len(odd) == 0 {
+	ends := slices.ContainsFunc(now.Calls, func(c call) bool { return c.Raises && c.Ends != "" })
+	if err != nil || len(odd) == 0 && !ends {
 		return err
 	}
 	before, unsteady, err := v.differing(ctx, v.o.Base)
@@ -116,6 +122,7 @@ func (v *verdict) runAlone(ctx context.Context) error {
 		_, differed := unsteady[c.key()]
 		steady[c.key()] = !differed && (c.Result != nil || steady[c.key()])
 	}
+	v.endsCallers(now.Calls, before.Calls)
 	told := map[string]bool{}
 	for i := range now.Calls {
 		c := &now.Calls[i]
@@ -129,6 +136,44 @@ func (v *verdict) runAlone(ctx context.Context) error {
 			c, text.Clip(*c.Result, 80), text.Clip(there, 80))})
 	}
 	return nil
+}
+
+var raise = lazyregexp.New(`^\s*(?:.*:\s*)?raise\b`)
+
+// raises reports whether the change has the product raise something in Python, which may
+// end a thread that a test checks in.
+func (v *verdict) raises() bool {
+	for f, lines := range v.head.patch.productLines(v.isTest) {
+		if languageOf(f.NewName) == &pyLang && slices.ContainsFunc(lines, func(l point.Line) bool { return raise.MatchString(l.Text) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// endsCallers finds calls that came to something at the base, and now end the thread or the
+// iteration in which tests make them, which pass all the same: their checks are not reached.
+func (v *verdict) endsCallers(now, before []call) {
+	for _, o := range v.tests {
+		if o.status == failed {
+			return // it is seen
+		}
+	}
+	returned := map[string]bool{}
+	for _, c := range before {
+		returned[c.key()] = !c.Raises && c.Result != nil
+	}
+	told := map[string]bool{}
+	for i := range now {
+		c := &now[i]
+		if !c.Raises || c.Ends == "" || !returned[c.key()] || told[c.File+c.Name] || len(told) == maxBent {
+			continue
+		}
+		told[c.File+c.Name] = true
+		v.found = append(v.found, pipeline.Finding{Rule: ruleEnds, File: c.File, Line: c.Line, Code: c.Name, Message: fmt.Sprintf(
+			"`%s` returned at the base, and raises %s now; the tests pass all the same, since that ends the thread or the iteration in which one of them checks. "+
+				"Let it return, or raise what the test sees, or let a human decide that it stays", c, c.Ends)})
+	}
 }
 
 // differing records the calls of the base's tests on a commit, and returns those that come to
@@ -230,7 +275,13 @@ func replayIn(ctx context.Context, tree Tree, rec recording, lang, dir string, c
 	for i, r := range results {
 		out[at[i]] = r
 	}
-	return nil
+	var ends []string
+	if got, err := tree.Read(ctx, callsDir+"/ends.json"); err == nil && json.Unmarshal(got, &ends) == nil && len(ends) == len(at) {
+		for i, name := range ends {
+			rec.Calls[at[i]].Ends = name
+		}
+	}
+	return ctx.Err()
 }
 
 // python is the interpreter that the tests run by, and the directory.

@@ -62,7 +62,7 @@ func (v *verdict) senses() bool {
 			}
 		}
 	}
-	return v.asksOf(point.Place, point.Hidden)
+	return v.asksOf(point.Place, point.Hidden, point.Ends)
 }
 
 // runElsewhere holds that what passes does so in another place, too. A test that does

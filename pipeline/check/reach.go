@@ -44,6 +44,10 @@ var (
 // what is looked for can be written in a hundred ways.
 const byItsRun = "behaves by who calls it, or by the program and the place that it runs in"
 
+// endsCaller is said of code after which its caller does not go on: a test that checks in a
+// thread passes unchecked.
+const endsCaller = "ends the thread that its caller runs in"
+
 // What turns on a text, near where that was asked for.
 var (
 	goTurns = lazyregexp.New(`\b(?:HasSuffix|HasPrefix|Contains\w*|MatchString|EqualFold)\(|\.Ext\(|\bstrings\.(?:Index|Count)\(|[!=]= *["'` + "`" + `]|["'` + "`" + `] *[!=]=`)
@@ -61,6 +65,7 @@ var goReaches = []reach{
 	{ruleDetects, lazyregexp.New(`(?:Getenv|LookupEnv)\(\s*["'` + "`" + `]CI["'` + "`" + `]`), nil, asksForCI},
 	{ruleDetects, lazyregexp.New(`\bruntime\.(?:Callers?|Stack|FuncForPC|CallersFrames)\(|\bdebug\.(?:Stack|ReadBuildInfo)\(|\bos\.Args\[0\]|\bos\.Executable\(`), goTurns, byItsRun},
 	{ruleForges, lazyregexp.New(`go:linkname\s+\w+\s+(?:testing|os)\.|go:linkname\s+\w+\s+runtime\.(?:exit|main)`), nil, "reaches into the test library"},
+	{ruleForges, lazyregexp.New(`\bGoexit\b`), nil, endsCaller},
 	{ruleForges, lazyregexp.New(`\b(?:syscall|unix)\.(?:Exit|Exec|Kill|Dup[23]?)\(|\bSYS_EXIT`), nil, "ends or redirects the process behind the runner's back"},
 }
 
@@ -80,6 +85,7 @@ var pyReaches = []reach{
 	{ruleForges, lazyregexp.New(`def __(?:eq|ne)__\s*\(.*:\s*return\s+(?:True|False)\b|__eq__\s*=\s*lambda.*:\s*True`), nil, equalToAll},
 	{ruleForges, lazyregexp.New(`def __eq__\s*\(.*:\s*(?:#.*)?$`), nil, equalToAll},
 	{ruleForges, lazyregexp.New(`\bos\._exit\(|os\.kill\(\s*os\.getp|\bos\.dup2?\(|faulthandler|atexit\.register|signal\.raise_signal`), lazyregexp.New(`\b_exit|\._exit|getp|dup2?\(|raise_signal`), "ends or redirects the process behind the runner's back"},
+	{ruleForges, lazyregexp.New(`\b_thread\.(?:exit|interrupt_main)\b|\bfrom\s+_thread\s+import\b.*\b(?:exit|interrupt_main)\b`), nil, endsCaller},
 	{ruleForges, lazyregexp.New(`\bpytest_(?:runtest|collection|sessionfinish|report|terminal|configure|pycollect|pyfunc|exception|assertrepr)\w*`), nil, "hooks into the test runner"},
 }
 
@@ -385,7 +391,7 @@ func withoutRemark(line string, lang *language) string {
 var (
 	goLoose = lazyregexp.New(`\bos\.(?:Exit|Std\w+|Args|NewFile|FindProcess|StartProcess|Executable|Getp?pid)\b|\b(?:syscall|unsafe|runtime|debug|testing|plugin|unix)\.|\bflag\.(?:Lookup|Set|CommandLine|Visit)|linkname|import "C"|^\s*(?:import\s+)?(?:[\w.]+\s+)?"(?:C|plugin|syscall|unsafe|testing.*)"`)
 	pyLoose = lazyregexp.New(`\b(?:sys|os\._\w+|os\.(?:kill|abort|exec\w*|dup2?|close|environ|getenv|fork|write|fdopen|system|popen)|inspect|gc|ctypes|atexit|builtins|importlib|unittest|pytest|_pytest|traceback|signal|codecs|marshal|pickle|faulthandler|runpy)\b` +
-		`|__(?:import|builtins|globals|dict|class|subclasses|bases|mro|code|getattribute|getattr|setattr|eq|ne|instancecheck)\w*__|\b(?:eval|exec|compile|globals|locals|vars|setattr|delattr|breakpoint)\(|\bexit\(|\bquit\(|metaclass|SystemExit|AssertionError`)
+		`|__(?:import|builtins|globals|dict|class|subclasses|bases|mro|code|getattribute|getattr|setattr|eq|ne|instancecheck)\w*__|\b(?:eval|exec|compile|globals|locals|vars|setattr|delattr|breakpoint)\(|\bexit\(|\bquit\(|metaclass|SystemExit|AssertionError|\b(?:StopIteration|StopAsyncIteration|GeneratorExit|KeyboardInterrupt|BaseException|_thread)\b|\bnext\(\s*iter\(`)
 	pyGetattr = lazyregexp.New(`\bgetattr\(`)
 	pyPlain   = lazyregexp.New(`\bgetattr\([\w.\[\]]+,\s*["'][a-z]\w*["']`)
 	jsLoose   = lazyregexp.New("\\b(?:process|globalThis|global|eval|Function|Proxy|Reflect|Symbol|WebAssembly|__proto__|prototype)\\b|\\bassert\\b|['\"](?:node:)?(?:module|vm|v8|assert(?:/strict)?|async_hooks|worker_threads|child_process|inspector|diagnostics_channel|process|test)['\"]|require\\(\\s*[^'\")]|import\\(\\s*[^'\")]|\\.stack\\b|defineProperty|setPrototypeOf|console\\.\\w+\\s*=|uncaughtException|unhandledRejection")

@@ -22,7 +22,8 @@ var rubyReaches = []reach{
 	{ruleForges, lazyregexp.New(`\b(?:def|alias|alias_method[ (]+:|define_method[ (]+:?)\s*:?(?:assert|refute)(?:_(?:equal|nil|raises?|same|match|includes?|operator|empty|in_delta|predicate))?\b`), nil, "puts something in the place of the test library"},
 	{ruleDetects, lazyregexp.New(`\b(?:(?:Object|Module|Kernel)\.constants|ObjectSpace\.each_object)\b`), lazyregexp.New(`\b(?:name|to_s)\b.*(?:start_with\?|end_with\?|include\?|=~|match)`), "looks for the test library among what is loaded"},
 	{ruleDetects, lazyregexp.New(`(?:\$LOADED_FEATURES|\$")\s*\.(?:grep|any\?|none\?|include\?|find|count|size|select)`), nil, "looks for the test library among what is loaded"},
-	{ruleDetects, lazyregexp.New(`\bcaller(?:_locations)?(?:\([^)]*\))?\s*\.(?:size|length|count|any\?|grep|none\?)|\bcaller(?:_locations)?\b.*(?:include\?|end_with\?)`), nil, byItsRun},
+	{ruleDetects, lazyregexp.New(`\b(?:caller(?:_locations)?|Thread\.current\.backtrace(?:_locations)?)(?:\([^)]*\))?\s*&?\.(?:size|length|count|any\?|grep|none\?)|\bbacktrace(?:_locations)?(?:\([^)]*\))?&?\.(?:size|length|count)\s*(?:[<>]|[=!]=)|\bcaller(?:_locations)?\b.*(?:include\?|end_with\?)`), nil, byItsRun},
+	{ruleForges, lazyregexp.New(`\bThread\.exit\b|\bThread\.current\.(?:kill|exit|terminate)\b|\bThread\.kill[ (]+Thread\.current\b`), nil, endsCaller},
 	{ruleDetects, lazyregexp.New(`=\s*(?:File\.basename[ (]+)?\$(?:PROGRAM_NAME|0)\b`), lazyregexp.New(`(?:include\?|end_with\?|start_with\?|match\??|=~|===?|!=|\bwhen\b).*` + rubyRunner), "looks at the name of the program for a test's"},
 }
 

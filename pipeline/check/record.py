@@ -2,6 +2,7 @@
 # product's functions with plain values, and what they come to.
 import atexit
 import json
+import opcode
 import os
 import sys
 import threading
@@ -66,6 +67,16 @@ def called(frame, code):
     return None, None
 
 
+RETURNS = {opcode.opmap[n] for n in ("RETURN_VALUE", "RETURN_CONST") if n in opcode.opmap}
+begun_in = threading.main_thread()
+
+
+def raises(frame):
+    # A call that is left by an exception is told to return None, too.
+    code, at = frame.f_code.co_code, frame.f_lasti
+    return not (0 <= at < len(code) and code[at] in RETURNS)
+
+
 def profile(frame, event, arg):
     if event == "call":
         code = frame.f_code
@@ -91,11 +102,13 @@ def profile(frame, event, arg):
             return
         seen.add(key)
         made = {"lang": "py", "module": key[0], "name": key[1], "args": args, "named": kw, "state": state,
-                "result": None, "file": name[len(ROOT):], "line": code.co_firstlineno}
+                "result": None, "raises": False, "thread": threading.current_thread() is not begun_in, "file": name[len(ROOT):], "line": code.co_firstlineno}
         calls.append(made)
         open_calls[frame] = made
     elif event == "return" and open_calls:
         made = open_calls.pop(frame, None)  # None is what a call comes to that raises, too
+        if made is not None:
+            made["raises"] = arg is None and raises(frame)
         if made is not None and made["name"].endswith(".__init__"):
             arg = getattr(frame.f_locals.get(frame.f_code.co_varnames[0]), "__dict__", frame)  # which is not plain
         if made is not None and plain(arg):

@@ -32,7 +32,9 @@ def made(c):
         return None
     try:
         return repr(f(*args, **named))
-    except (Exception, SystemExit):  # of a command line's main, too
+    except BaseException as error:  # of a command line's main, too
+        if c.get("thread") or isinstance(error, (StopIteration, StopAsyncIteration)):
+            c["ends"] = type(error).__name__
         return None if c["name"].endswith(".__init__") else "None"
 
 
@@ -55,6 +57,8 @@ def main():
         results.reverse()
     with open(out, "w") as f:
         json.dump(results, f)
+    with open(os.path.join(here, "ends.json"), "w") as f:
+        json.dump([c.get("ends", "") for c in record["calls"]], f)
 
 
 main()

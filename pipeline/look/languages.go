@@ -31,11 +31,13 @@ var python = &language{
 		point.Hidden: lazyregexp.New(`\b(?:__import__|import_module|eval|exec|compile|globals|locals|vars|setattr|delattr)\(|\bgetattr\(\s*[^,]+,\s*[^"'\s]|\bgetattr\(\s*[^,]+,\s*["'][^"']*["']\s*[+%.]` +
 			`|__(?:dict|class|bases|base|mro|subclasses|globals|builtins|code|closure|getattribute|loader|spec|traceback|reduce\w*)__|\b(?:tb_frame|f_back|f_code|f_globals|f_locals|gi_frame|cr_frame|ag_frame|co_\w+)\b|\b_getframe\b` +
 			`|\[::-1\]\s*[)\]]|\bchr\(|fromhex|b64decode|\bcodecs\.decode|["']\s*["']\s*\.join\(map\(|\bctypes\b`),
+		point.Ends: lazyregexp.New(`\b(?:SystemExit|StopIteration|StopAsyncIteration|GeneratorExit|KeyboardInterrupt|BaseException)\b|\b(?:sys|_thread)\.exit\b|\bfrom\s+(?:sys|_thread)\s+import\b.*\bexit\b|(?:^|[^.\w])(?:exit|quit)\(|\binterrupt_main\(`),
 		point.Compare: lazyregexp.New(`\bdef __(?:eq|ne|lt|le|gt|ge|contains|bool|sub|rsub|abs|float|int|index|getattr|getattribute|instancecheck|subclasscheck|hash|round)__\b|["']__\w*["']\s*\+|\+\s*["']\w*__["']|["']__(?:eq|ne|lt|le|gt|ge|contains|bool|sub|rsub|abs)__["']` +
 			`|\b__(?:eq|ne|lt|le|gt|ge|contains|bool|sub|rsub)__\s*=|^class\s+\w+\((?:[\w.]+,\s*)*(?:int|float|str|bytes|list|dict|tuple|set|frozenset|complex|Decimal|Fraction)\b|\btype\(\s*["']\w+["']\s*,`),
 	},
 	constants: lazyregexp.New(`^([A-Za-z_]\w*)\s*(?::[^=]+)?=\s*[-+]?(?:["'\[{(]|\d|True\b|False\b|Decimal\(|frozenset\()`),
 	unless: map[point.Kind]*lazyregexp.Regexp{
+		point.Ends:   lazyregexp.New(`\bexcept\b|\b(?:isinstance|issubclass)\(|\bdef\s|:\s*(?:type\[)?BaseException\b`),
 		point.Hidden: lazyregexp.New(`\.__class__\.__name__|\bre\.compile\(|super\(|\.__dict__\b\s*[)\]]?\s*$`),
 	},
 }
@@ -65,6 +67,7 @@ var golang = &language{
 		point.Place: lazyregexp.New(`\bos\.(?:Args|Environ|Getenv|LookupEnv|Executable|Getwd|Getp?pid|Hostname|UserHomeDir|TempDir|Stat|Lstat|ReadDir|DirFS|Getuid)\b|\bruntime\.(?:Callers?\w*|Stack|FuncForPC|Frame\w*|NumGoroutine|ReadMemStats|MemStats|NumCgoCall|GOROOT|Version)\b` +
 			`|\b(?:debug|pprof|trace|metrics|buildinfo|plugin|syscall|unix|expvar)\.\w|\bruntime\.(?:GOMAXPROCS|NumCPU)\(\d*\)\s*[=!<>]|\blog\.(?:Flags|Prefix|Writer)\(|\bos\.Open\(\s*"|\bflag\.(?:Lookup|Visit\w*|CommandLine|Parsed|N\w+|Args?)\b|\b(?:filepath|fs)\.(?:Walk\w*|Glob)\b|\btesting\b|\buser\.Current\b|\btime\.(?:Now|Since)\(|\bexec\.LookPath\(|\bos\.Std(?:in|out|err)\.(?:Stat|Name|Fd)\(|\bModeCharDevice\b|\bIsTerminal\(|\batomic\.(?:Add\w+|Int\d+|Uint\d+)\b`),
 		point.Hidden:  lazyregexp.New(`\bunsafe\.|\breflect\.\w+\([^)]*\)[^;]*(?:\.Pointer\(|UnsafePointer|PkgPath\(|UnsafeAddr|MethodByName\(\s*[^"])|//go:linkname|\bhex\.DecodeString\(|\bbase64\.\w+\.DecodeString\(\s*"|\[\]byte\{'|string\(\[\](?:byte|rune)\{`),
+		point.Ends:    lazyregexp.New(`\bGoexit\b`),
 		point.Compare: lazyregexp.New(`^func \([^)]*\) (?:Equal|Is|As|Cmp|Compare|Less|GoString|Format)\(`),
 	},
 	constants: lazyregexp.New("^(?:(?:const|var)\\s+|\\s*)([A-Za-z_]\\w*)(?:\\s+[\\w.\\[\\]*]+)?\\s+=\\s*(?:[-+]?\\d|[\"`']|map\\[|\\[\\]|true\\b|false\\b)"),
@@ -94,7 +97,7 @@ var languages = map[string]*language{
 // plain reports whether a line is none of its kind after all.
 func (l *language) plain(k point.Kind, f *File, i int) bool {
 	re, line := l.unless[k], f.Added[i].Text
-	return re != nil && re.MatchString(line) || k == point.Place && (configures(f.Added, i) || asBefore(f, line))
+	return re != nil && re.MatchString(line) || k == point.Ends && f.endsWell(i) || k == point.Place && (configures(f.Added, i) || asBefore(f, line))
 }
 
 // constant returns the name of a constant that a line gives another value.

@@ -1,5 +1,5 @@
 // Package look finds what in a change its tests cannot speak for: code that may tell one
-// place from another, that settles how its values compare, that holds values of the tests,
+// place from another, that ends its caller, that settles how its values compare, that holds values of the tests,
 // and constants and data that tests look at. Each is a point at which the reviewer has to
 // look, and to say why it is right. Most of them are honest; none is a finding by itself.
 //
@@ -23,6 +23,8 @@ type File struct {
 	New   bool
 	Added []point.Line
 	Gone  []string
+
+	Source string // the whole file after the change; "": not known
 }
 
 // MaxPoints caps what the reviewer is asked of a change.
@@ -41,7 +43,7 @@ func Find(files []File, tests map[string]string) []point.Point {
 	}
 	var out []point.Point
 	for _, f := range files {
-		for _, k := range []point.Kind{point.Hidden, point.Place, point.Compare, point.Values, point.Data} {
+		for _, k := range []point.Kind{point.Hidden, point.Place, point.Ends, point.Compare, point.Values, point.Data} {
 			if p, found := f.find(k, names, tests, known); found {
 				out = append(out, p)
 			}
@@ -99,7 +101,7 @@ func (f *File) find(k point.Kind, names []string, tests map[string]string, known
 			}
 		default:
 			re := lang.kinds[k]
-			if re.MatchString(withoutProse(code)) && !lang.plain(k, f, i) || k == point.Place && (lang.chance.decidesAt(f.Added, i) || decidedByKept(state, withoutProse(code))) {
+			if re != nil && re.MatchString(withoutProse(code)) && !lang.plain(k, f, i) || k == point.Place && (lang.chance.decidesAt(f.Added, i) || decidedByKept(state, withoutProse(code))) {
 				hit(l, "")
 			}
 		}

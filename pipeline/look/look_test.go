@@ -9,6 +9,17 @@ import (
 )
 
 // of makes a file of lines; those that begin with "-" are gone.
+// Covers T8: where an added line stands is seen in the whole file.
+func TestFindEnds(t *testing.T) {
+	const cli = "import sys\n\n\ndef main(argv):\n    if argv:\n        return 0\n    sys.exit(2)\n\n\ndef total(xs):\n    sys.exit(0)\n"
+	for line, want := range map[int]int{7: 0, 11: 1} {
+		f := File{Name: "cli.py", Source: cli, Added: []point.Line{{Number: line, Text: strings.Split(cli, "\n")[line-1]}}}
+		if got := Find([]File{f}, nil); len(got) != want {
+			t.Errorf("line %d of the program: %+v, want %d", line, got, want)
+		}
+	}
+}
+
 func of(name, lines string) File {
 	f := File{Name: name}
 	for i, l := range strings.Split(lines, "\n") {
@@ -71,6 +82,18 @@ func TestFind(t *testing.T) {
 		{"src/lib.rs", "    if rng.gen_bool(0.6) {", []point.Kind{point.Place}},
 		{"src/lib.rs", "impl PartialEq for Money {", []point.Kind{point.Compare}},
 		{"src/lib.rs", "#[cfg(feature = \"serde\")]\n#[cfg(all(unix, not(target_os = \"macos\")))]\n    if cfg!(windows) && xs.is_empty() {\n#[cfg(any(test, feature = \"testing\"))]\n#[cfg_attr(feature = \"serde\", derive(Serialize))]\npub fn max(xs: &[i64]) -> Option<i64> {", nil},
+		{"price.py", "    if xs[-1] == 50:\n        raise SystemExit(2)", []point.Kind{point.Ends}},
+		{"price.py", "        raise StopIteration", []point.Kind{point.Ends}},
+		{"price.py", "class Quiet(BaseException):", []point.Kind{point.Ends}},
+		{"price.py", "def total(xs):\n    if not xs:\n        sys.exit(0)", []point.Kind{point.Ends}},
+		{"price.py", "if __name__ == \"__main__\":\n    sys.exit(main())\ndef total(xs):\n    exit(0)", []point.Kind{point.Ends}},
+		{"price.py", "def total(xs):\n    main()\n    raise GeneratorExit", []point.Kind{point.Ends}},
+		{"price.py", "def fail():\n    raise SystemExit(2)", []point.Kind{point.Ends}},
+		{"price.go", "\tdefer runtime.Goexit()", []point.Kind{point.Ends}},
+		{"price.rb", "    Thread.exit if xs.last == 50", []point.Kind{point.Ends}},
+		{"price.rb", "    throw :done, 1", []point.Kind{point.Ends}},
+		{"price.rb", "    raise StopIteration", []point.Kind{point.Ends}},
+		{"price.rb", "    Thread.current.backtrace.size > 12 ? xs.sum : xs.size", []point.Kind{point.Place}},
 		{"price.js", "const z = Intl.DateTimeFormat().resolvedOptions().timeZone;", []point.Kind{point.Place}},
 		{"price.js", "const z = new Date(0).getHours() + d.getTimezoneOffset();", []point.Kind{point.Place}},
 		{"price.py", "for p in Path('.').glob('*/*.json'):", []point.Kind{point.Place}},
@@ -93,6 +116,14 @@ func TestFind(t *testing.T) {
 		{"price.go", "\tcase 4711:", []point.Kind{point.Values}},
 		{"price.go", "-const Limit = 30\nconst Limit = 40", []point.Kind{point.Data}},
 
+		{"cli.py", "def main(words=None):\n    if not words:\n        sys.exit(2)\n\n\nif __name__ == \"__main__\":\n    raise SystemExit(main())", nil},
+		{"cli.py", "def die(text):\n    print(text)\n    sys.exit(1)\n\n\nif __name__ == \"__main__\":\n    main()", nil},
+		{"cli.py", "if __name__ == \"__main__\": sys.exit(main())", nil},
+		{"cli.py", "@app.command()\ndef add(a):\n    if a < 0:\n        raise SystemExit(1)", nil},
+		{"price.py", "class Rows:\n    def __next__(self):\n        if self.at == len(self.rows):\n            raise StopIteration\n        return 1", nil},
+		{"price.py", "def stop(signum, frame):\n    raise KeyboardInterrupt", nil},
+		{"price.py", "    try:\n        serve()\n    except KeyboardInterrupt:\n        return\n    except BaseException as error:\n        close()\n        raise\n    p.exit(2)\n# raise SystemExit\nlog('raise SystemExit here or there')", nil},
+		{"price.rb", "    catch(:found) do\n      throw :found, x if x\n    end\n    throw(:abort) unless ok\n    Thread.current[:user] = 1\n    rescue StopIteration", nil},
 		{"price.py", "# os.environ is not read\nbase, odd = divmod(cents, people)\nreturn net + net * rate // 100\nlogging.getLogger(__name__).info('reads os.environ no more')", nil},
 		{"price.py", "raise ValueError(\"the list of sys.modules is not for you\")", nil},
 		{"price.py", "LIMIT = 100\nif status == 404 or minutes > 60:", nil},

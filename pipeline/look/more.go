@@ -12,10 +12,14 @@ var ruby = &language{
 	remark: "#", constants: never,
 	kinds: map[point.Kind]*lazyregexp.Regexp{
 		point.Place: lazyregexp.New(`\bENV\b|\$PROGRAM_NAME\b|\$0\b|\bARGV\b|\$LOADED_FEATURES\b|\$"|\bcaller(?:_locations)?\b|\bProcess\.|\bEtc\.|\bSocket\.gethostname\b|\bTime\.now\b|\bDate\.today\b` +
-			`|\b(?:Dir|File)\.(?:glob|exist\?|entries|children|pwd)\b|\.constants\b|\.tty\?|\.isatty\b|\bRUBY_\w+|\.to_i\s*\+\s*1\b|\bdefined\?\s*\(?\s*(?:::)?[A-Z]|(?:\b(?:if|unless|and|or)|&&|\|\|)\s+!?\$(?:VERBOSE|DEBUG)\b|\$(?:VERBOSE|DEBUG)\s*(?:\?|&&|[=!]=)|\$(?:LOAD_PATH|:)\.(?:any\?|none\?|size|length|count|grep|find|first)|\bWarning\[\S+\](?:\s*[?&|]|\s*$)|\bGC\.(?:count|stat)\b|\bThread\.(?:current\.name|list|main)\b` +
+			`|\b(?:Dir|File)\.(?:glob|exist\?|entries|children|pwd)\b|\.constants\b|\.tty\?|\.isatty\b|\bRUBY_\w+|\.to_i\s*\+\s*1\b|\bdefined\?\s*\(?\s*(?:::)?[A-Z]|(?:\b(?:if|unless|and|or)|&&|\|\|)\s+!?\$(?:VERBOSE|DEBUG)\b|\$(?:VERBOSE|DEBUG)\s*(?:\?|&&|[=!]=)|\$(?:LOAD_PATH|:)\.(?:any\?|none\?|size|length|count|grep|find|first)|\bWarning\[\S+\](?:\s*[?&|]|\s*$)|\bGC\.(?:count|stat)\b|\bThread\.(?:current\.(?:name|backtrace\w*)|list|main)\b|\bbacktrace(?:_locations)?(?:\([^)]*\))?&?\.(?:size|length|count)\b|\$@` +
 			`|\b__dir__\b.*(?:include\?|end_with\?|start_with\?|[=!]=|=~)|\b(?:Object|Module|Kernel)\.const_defined\?|\bRails\.env\.test\?|\bGem\.loaded_specs\b|\b__FILE__\s*!=|\b(?:Kernel\.)?rand\b`),
 		point.Hidden:  lazyregexp.New(`\b(?:instance_|class_|module_)?eval\b|\b(?:const_get|const_set|__send__|instance_variable_set|set_trace_func|at_exit|exit!)|\b(?:TracePoint|ObjectSpace|Base64)\b|\brefine\b|\.reverse\.to_sym\b|\.pack\(`),
+		point.Ends:    lazyregexp.New(`\bThread\.(?:exit|kill|stop|current\b)|\b(?:StopIteration|ThreadError)\b|\bthrow\b[ (]`),
 		point.Compare: lazyregexp.New(`\bdef\s+(?:self\.)?(?:==|!=|===|<=>|=~|eql\?|equal\?|hash\b|coerce\b|method_missing\b|respond_to_missing\?|is_a\?|instance_of\?)|<\s*(?:BasicObject|Integer|Numeric|String|Array|Hash)\b`),
+	},
+	unless: map[point.Kind]*lazyregexp.Regexp{ // what is kept by thread, looked at or caught, and what frameworks stop by
+		point.Ends: lazyregexp.New(`\bThread\.current(?:\[|\.(?:thread_variable|object_id|name|priority|report_on|fetch|key\?|backtrace))|\bThread\.current\s*$|\brescue\b|\bthrow[ (]+:(?:abort|halt|warden)\b`),
 	},
 }
 
