@@ -66,4 +66,7 @@ func TestBranchNames(t *testing.T) {
 	if got := BranchName("forge", "", pipeline.Task{Issue: 7, Title: "…"}); got != "forge/issue-7-task" {
 		t.Errorf("a title without words: %q", got)
 	}
+	if got := BranchName("forge", "", pipeline.Task{Issue: 7, Title: "Take ghp_" + strings.Repeat("a1B2", 9) + " out"}); got != "forge/issue-7-take-secret-out" {
+		t.Errorf("a title with a token: %q", got)
+	}
 }

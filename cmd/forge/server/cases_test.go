@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -49,6 +50,14 @@ func TestIssueWithoutText(t *testing.T) {
 	ts := newTestServer(t, testOptions{title: "Fix it"})
 	ts.label("acme")
 	ts.says("says too little to work on")
+}
+
+func TestDefaultBranchIsGone(t *testing.T) {
+	t.Parallel()
+	ts := newTestServer(t, testOptions{})
+	ts.gh.AddFault(githubtest.Fault{Operation: "git/get-ref", Kind: githubtest.FaultErrorBefore, Status: http.StatusNotFound})
+	ts.label("acme")
+	ts.says("`main`, the default branch of acme/greet, has no commit")
 }
 
 // Covers lessons 21.
