@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // Alone is the rule about words that come with a command which settles something, for the help.
@@ -52,13 +54,7 @@ func cutWord(s string) (word, rest string) {
 // TurnsAround says by what a note seems to take the command back, to ask something, or
 // to make it depend on something; "" for a plain one. What is quoted is not its writer's.
 func TurnsAround(name, slug, note string) string {
-	var own []string
-	for l := range strings.Lines(note) {
-		if t := strings.TrimSpace(l); !strings.HasPrefix(t, ">") {
-			own = append(own, strings.ToLower(t))
-		}
-	}
-	low := strings.ReplaceAll(strings.Join(own, "\n"), "’", "'")
+	low := strings.ToLower(unquoted(note))
 	first, _ := cutWord(slug)
 	slash := "/" + cmp.Or(strings.ToLower(first), Slug)
 	another := func(w string) bool { return strings.Trim(w, "`*_\"'(),.:;!") == slash }
@@ -89,10 +85,22 @@ func TurnsAround(name, slug, note string) string {
 	return ""
 }
 
-// Keeps says by what the reason for which something is to be forgotten seems to say that it
-// is not; "" for a plain one. Reasons negate ("it does not hold any more"), so that a
-// negation counts at their beginning alone, and there not when it says what is no more.
-func Keeps(name, slug, reason string) string {
+// unquoted is a note without the lines that it quotes, with plain apostrophes.
+func unquoted(note string) string {
+	var own []string
+	for l := range strings.Lines(note) {
+		if t := strings.TrimSpace(l); !strings.HasPrefix(t, ">") {
+			own = append(own, t)
+		}
+	}
+	return strings.ReplaceAll(strings.Join(own, "\n"), "’", "'")
+}
+
+// Keeps says by what the reason for which something is to be forgotten, or a note below,
+// seems to say that it is not; "" for plain ones. Reasons negate ("it does not hold any
+// more"), so that a negation counts at their beginning alone, and there not when it says what
+// is no more. A note is taken as that of another command is, but for what it says to be no more.
+func Keeps(name, slug, reason, note string) string {
 	low := strings.ReplaceAll(strings.ToLower(reason), "’", "'")
 	first, _ := cutWord(slug)
 	slash := "/" + cmp.Or(strings.ToLower(first), Slug)
@@ -111,8 +119,26 @@ func Keeps(name, slug, reason string) string {
 			return fmt.Sprintf("say %q", w)
 		}
 	}
+	note = strings.ToLower(unquoted(note))
+	if seen := TurnsAround(name, slug, noMore.ReplaceAllString(note, " ")); seen != "" {
+		return seen
+	}
+	if m := retracting.FindString(note); m != "" {
+		return fmt.Sprintf("say %q", strings.TrimSpace(m))
+	}
 	return ""
 }
+
+// noMore finds what a note says to hold no longer, which is a reason; retracting what takes
+// something back, or is about another number.
+var (
+	noMore = lazyregexp.New(`\b(?:is|are|was|were|does|do|has|have)?\s?(?:not|n't|no) (?:longer|true|valid|used|needed|relevant|correct|right|wanted|any ?more|so|how)\b` +
+		`|\b(?:not|\w+n't)\b[^.!;\n]{0,60}\bany ?more\b|\b(?:nicht|kein\w*)\b[^.!;\n]{0,40}\bmehr\b|\b(?:stimmt|gilt) nicht\b|\bn(?:e |')[^.!;\n]{0,40}\bplus\b` +
+		`|\bya no\b|\bjá não\b|\bnão [^.!;\n]{0,40}\bmais\b|больше не|不再|已不|もう[^。\n]{0,30}(?:ない|ません)|더 ?이상[^.\n]{0,30}않`)
+	retracting = lazyregexp.New(`\b(?:nope|nah|oops|sorry|unsure|mistyped|i mean\w*|meant|(?:wrong|other|different) (?:number|id|one|learning)s?` +
+		`|keeps?|stays?|remains?|retain|behalten|bleibt|garde[rz]|conservar|mantener|manter)\b|保持|保留|留着|そのまま|残し|유지` +
+		`|^\W*(?:(?:and|or|also|too|as well)\W+)*#?\d[\s\d,#&]*(?:(?:and|or|also|too|as well|instead)\W*)*$`)
+)
 
 // keeping are words by which something is to stay, anyMore those behind a negation which says
 // that something holds no longer.
