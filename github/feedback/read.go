@@ -14,11 +14,11 @@ func keyAnswer(reply int64) string    { return fmt.Sprintf("answer/%d", reply) }
 func keyRefused(comment int64) string { return fmt.Sprintf("refused/%d", comment) }
 
 // unclear returns the words of an answer whose meaning the table of phrases does not
-// know; "" where it does, and where there is nothing to know: a command, chatter, and what
-// only asks.
+// know; "" where it does, and where there is nothing to know: a command, chatter, what only
+// asks, and a word that agrees with whoever spoke before.
 func (g *collector) unclear(c *Comment) string {
 	st, _, _ := g.stance(c)
-	if !g.human(c.Author) || c.Hidden != "" || st != None || Chatter(c.Body) || asks(c.Body) {
+	if !g.human(c.Author) || c.Hidden != "" || st != None || Chatter(c.Body) || asks(c.Body) || c.to != nil && Assents(c.Body) {
 		return ""
 	}
 	if _, command := delivery.ParseCommand(c.Body, g.slug); command {

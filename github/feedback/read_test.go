@@ -36,6 +36,7 @@ func TestAnswered(t *testing.T) {
 	}{
 		{"words of no table", []Comment{say(alice, words, 1)}, "alice: " + words},
 		{"two of them", []Comment{say(alice, words, 1), say(boss, "Callers hand a copy in.", 2)}, "boss: Callers hand a copy in.; alice: " + words},
+		{"and that they are right", []Comment{say(boss, words, 1), say(alice, "Fair enough.", 2)}, "boss: " + words},
 		{"of a stranger", []Comment{say(guest, words, 1)}, "guest: " + words},
 		{"quoted words and code", []Comment{say(alice, "> By design.\n\nThe `loader` does it.\n```\nnot a bug\n```", 1)}, "alice: The `loader` does it."},
 		{"plain", []Comment{say(alice, "By design.", 1)}, ""},

@@ -179,6 +179,7 @@ func (g *collector) all(ctx context.Context) error {
 				c := &t.Comments[j]
 				c.strict = g.blocks(fp)
 				c.second = slices.ContainsFunc(t.Comments[:j], func(had Comment) bool { return g.human(had.Author) && had.Author.ID != c.Author.ID && had.Hidden == "" })
+				c.to = g.answeredBy(t, j)
 			}
 			if err := g.thread(ctx, t, fp); err != nil {
 				return err

@@ -99,7 +99,7 @@ func tester(st *Pull, n pipeline.Notice, known ...pipeline.Signal) *collector {
 	}
 	g := newCollector(nil, Input{Run: run, Notice: n, Known: known, Pull: st, Slug: "forge", Now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC),
 		Bot: pipeline.Actor{ID: botID, Login: "forge[bot]", Bot: true}})
-	g.weights, g.history.loaded = map[int64]float64{0: 0, 7: 0.8, 8: 1, 9: 0}, true
+	g.weights, g.history.loaded = map[int64]float64{0: 0, 7: 0.8, 8: 1, 9: 0, 10: 0.8}, true
 	return g
 }
 
@@ -114,6 +114,7 @@ var (
 	alice = pipeline.Actor{ID: 7, Login: "alice"}
 	boss  = pipeline.Actor{ID: 8, Login: "boss"}
 	guest = pipeline.Actor{ID: 9, Login: "guest"}
+	carol = pipeline.Actor{ID: 10, Login: "carol"}
 )
 
 // Covers H1, lessons 20: whose word counts when several people dismiss a finding.

@@ -104,12 +104,36 @@ func TestContestedDismissals(t *testing.T) {
 		{"a stranger", []Comment{no, say(guest, "No, this is a bug.", 2)}, true},
 		{"hidden", []Comment{no, {ID: 602, Author: alice, Body: "No.", Updated: at.Add(time.Hour), Hidden: "off-topic"}}, true},
 		{"a command", []Comment{no, say(alice, "/forge status", 2)}, true},
+		{"agrees with who dismissed", []Comment{no, say(alice, "Makes sense.", 2)}, true},
+		{"says so otherwise", []Comment{no, say(alice, "Fair enough, thanks for explaining!", 2)}, true},
+		{"agreed", []Comment{no, say(alice, "Agreed", 2)}, true},
+		{"in German", []Comment{no, say(alice, "Stimmt, danke.", 2)}, true},
+		{"in Japanese", []Comment{no, say(alice, "なるほど、了解しました。", 2)}, true},
+		{"by a command", []Comment{say(boss, "/forge dismiss by design", 1), say(alice, "Makes sense.", 2)}, true},
+		{"with more", []Comment{no, say(alice, "Makes sense, but it crashes for me.", 2)}, false},
+		{"with the finding, quoted", []Comment{no, say(alice, "> A finding\n\nMakes sense.", 2)}, false},
+		{"with who dismissed, quoted", []Comment{say(alice, "This is a bug.", 0), no, say(carol, "It crashes.", 2), say(carol, "OK, thanks.", 3), say(alice, "> By design.\n\nFair enough.", 4)}, true},
+		{"with another", []Comment{no, say(carol, "It crashes in production.", 2), say(alice, "Makes sense.", 3)}, false},
+		{"with who dismissed, named", []Comment{no, say(guest, "It crashes in production.", 2), say(alice, "@boss makes sense", 3)}, true},
+		{"with a stranger who objects", []Comment{no, say(guest, "It crashes in production.", 2), say(alice, "Makes sense", 3)}, false},
+		{"with who agrees", []Comment{no, say(alice, "Makes sense.", 2), say(carol, "Agreed.", 3)}, true},
+		{"before the dismissal was edited", []Comment{{ID: 601, Author: boss, Body: "By design.", Created: at, Updated: at.Add(time.Hour)}, say(alice, "Makes sense.", 2)}, false},
 	} {
 		g := tester(&Pull{State: "OPEN", Number: 8, Threads: []Thread{forgeTalk("aaaa", c.replies...)}}, pipeline.Notice{})
 		list, err := g.finish(context.Background(), g.all)
 		i := slices.IndexFunc(list, func(s pipeline.Signal) bool { return s.Kind == pipeline.SignalDismissed })
 		if err != nil || i < 0 || list[i].Unsure == c.teaches {
 			t.Errorf("%s: %+v, %v; want a dismissal that teaches: %t", c.name, list, err, c.teaches)
+		}
+	}
+	asRead := say(boss, "The loader has dealt with that since 2019.", 1)
+	for name, m := range map[string]record.Meaning{"refuses": record.MeaningRefuses, "agrees": record.MeaningAgrees} {
+		g := tester(&Pull{State: "OPEN", Number: 8, Threads: []Thread{forgeTalk("aaaa", asRead, say(alice, "Makes sense.", 2))}}, pipeline.Notice{}, reads(asRead, m))
+		if _, err := g.finish(context.Background(), g.all); err != nil {
+			t.Fatal(err)
+		}
+		if got := g.readRefusal(&g.st.Threads[0]) != nil; got != (m == record.MeaningRefuses) {
+			t.Errorf("a word for what a model read so: %s: a refusal %t", name, got)
 		}
 	}
 	read := say(alice, "Eso no rompe nada.", 2)

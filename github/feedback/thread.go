@@ -458,9 +458,9 @@ func (g *collector) contested(ctx context.Context, t *Thread, of *reason) (bool,
 }
 
 // objects reports whether words that follow a dismissal may speak against it: all but another
-// dismissal, a question, and chatter that denies nothing.
+// dismissal, a word that agrees with one, a question, and chatter that denies nothing.
 func (g *collector) objects(c *Comment, st Stance) bool {
-	if _, command := delivery.ParseCommand(c.Body, g.slug); command || asks(c.Body) {
+	if _, command := delivery.ParseCommand(c.Body, g.slug); command || asks(c.Body) || g.assentsToRefusal(c) {
 		return false
 	}
 	if r := g.reading(c); r != nil && (r.Meaning == record.MeaningRefuses || r.Meaning == record.MeaningQuestion) {

@@ -1,6 +1,7 @@
 package feedback
 
 import (
+	"cmp"
 	_ "embed"
 	"slices"
 	"strings"
@@ -44,6 +45,9 @@ func readTable(file string) map[string][]phrase {
 		default:
 			out[kind] = append(out[kind], newPhrase(line))
 		}
+	}
+	for _, kind := range []string{"assent", "thanks"} {
+		slices.SortStableFunc(out[kind], func(a, b phrase) int { return cmp.Compare(len(b.words)+len(b.inside), len(a.words)+len(a.inside)) })
 	}
 	return out
 }
@@ -248,6 +252,30 @@ func deed(clause string) bool {
 	return slices.ContainsFunc(table()["deed"], func(p phrase) bool {
 		return len(p.words) > 0 && len(p.words) <= len(w) && slices.Equal(w[:len(p.words)], p.words)
 	})
+}
+
+// Assents reports whether all that a comment says is that whoever it answers is right.
+func Assents(body string) bool {
+	plain := spell(shortcode.ReplaceAllString(mention.ReplaceAllString(own(body), " "), " yes "))
+	if strings.ContainsAny(plain, "?？") {
+		return false
+	}
+	w, found := words(plain), false
+	for _, kind := range []string{"assent", "thanks"} {
+		for _, p := range table()[kind] { // the longer ones stand first
+			if p.inside != "" {
+				rest := squeeze(strings.Join(w, " "))
+				if strings.Contains(rest, p.inside) {
+					w, found = words(strings.ReplaceAll(rest, p.inside, " ")), found || kind == "assent"
+				}
+				continue
+			}
+			for i := at(w, p.words); i >= 0; i = at(w, p.words) {
+				w, found = slices.Delete(slices.Clone(w), i, i+len(p.words)), found || kind == "assent"
+			}
+		}
+	}
+	return found && len(w) == 0
 }
 
 // praises are comments that point at nothing.
