@@ -276,6 +276,10 @@ func (s *Server) write(w http.ResponseWriter, c *call, a answer) {
 
 const hourlyLimit = 5000
 
+// SetHourlyLimit lets an installation make so many calls an hour, as GitHub Enterprise
+// Server's site administrators can.
+func (s *Server) SetHourlyLimit(calls int) { s.limit.Store(int64(calls)) }
+
 // remaining counts down from the calls within the running hour.
 func (s *Server) remaining(c *call) int {
 	s.mu.Lock()
@@ -290,13 +294,14 @@ func (s *Server) remaining(c *call) int {
 			n++
 		}
 	}
-	return max(0, hourlyLimit-1-n)
+	return max(0, int(s.limit.Load())-1-n)
 }
 
 func (s *Server) limitHeaders(h http.Header, remaining int) {
-	h.Set("X-RateLimit-Limit", strconv.Itoa(hourlyLimit))
+	limit := int(s.limit.Load())
+	h.Set("X-RateLimit-Limit", strconv.Itoa(limit))
 	h.Set("X-RateLimit-Remaining", strconv.Itoa(remaining))
-	h.Set("X-RateLimit-Used", strconv.Itoa(hourlyLimit-remaining))
+	h.Set("X-RateLimit-Used", strconv.Itoa(limit-remaining))
 	h.Set("X-RateLimit-Reset", strconv.FormatInt(s.now().Truncate(time.Hour).Add(time.Hour).Unix(), 10))
 	h.Set("X-RateLimit-Resource", "core")
 }

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"forge/github/githubtest/exchange"
@@ -63,6 +64,7 @@ type Server struct {
 	wg     sync.WaitGroup
 	writes sync.Mutex // of opts.WriteLog
 	asked  asked
+	limit  atomic.Int64 // calls of an installation in an hour
 
 	mu       sync.Mutex
 	changed  chan struct{} // closed and replaced at every change
@@ -128,6 +130,7 @@ func New(opts Options) (*Server, error) {
 		codes: map[string]*signInCode{}, made: map[string]time.Time{}, absent: opts.Empty, nodes: map[string]any{},
 		ci: map[string]*ciApp{}, logs: map[string]jobLog{},
 	}
+	s.limit.Store(hourlyLimit)
 	s.created = s.now()
 	if err := s.start(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
