@@ -84,8 +84,8 @@ func (r *Run) explainState(b *strings.Builder) {
 		fmt.Fprintf(b, "The guard **%s** stopped it at %s: %s\n\n", g.Guard.Name, g.Guard.reached(), g.Guard.Detail)
 	case g != nil && g.Guard != nil:
 		fmt.Fprintf(b, "It waits because of **%s**: %s\n\n", g.Guard.Name, g.Guard.Detail)
-	case r.Await != nil:
-		fmt.Fprintf(b, "It waits for %s, until %s at most.\n\n", r.Await.What, r.Await.Until.UTC().Format("15:04 UTC"))
+	case r.Awaits() != "" && r.Await.Model: // else it is said
+		fmt.Fprintf(b, "Where that lasts until %s, a human is asked.\n\n", r.Await.Until.UTC().Format("15:04 UTC"))
 	case r.State == StateStopped:
 		fmt.Fprintf(b, "%s stopped it.\n\n", r.StoppedBy.Login)
 	case r.Fault != nil:

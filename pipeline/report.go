@@ -30,6 +30,9 @@ func (r *Run) Summary() string {
 	if it := r.Current(); it != nil {
 		where += fmt.Sprintf(", iteration %d of %d", it.Number, r.MaxIterations())
 	}
+	if w := r.Awaits(); w != "" {
+		where += ", and waits for " + w
+	}
 	s := fmt.Sprintf("%s is %s%s; %s so far.", r.called(), r.State, where, r.Total().spent())
 	if g := r.Gate(); g != nil {
 		s += " It waits for a human: " + g.Question + " Choices: " + g.words(r.Slug) + "."
@@ -52,6 +55,20 @@ func (r *Run) Summary() string {
 		s += " " + base
 	}
 	return s
+}
+
+// Awaits says what the active phase waits for outside of Forge, and until when; "" for nothing.
+func (r *Run) Awaits() string {
+	switch {
+	case r.State != StateRunning || r.Active == nil || r.Await == nil:
+		return ""
+	case !r.Await.Away():
+	case r.Await.Woken || r.Updated.After(r.Await.Next): // it is tried again
+		return ""
+	default: // which says when that is
+		return r.Await.What
+	}
+	return fmt.Sprintf("%s, until %s at most", r.Await.What, r.Await.Until.UTC().Format("15:04 UTC"))
 }
 
 // partsAsk says which modules ask people, and that nothing goes on without an answer where

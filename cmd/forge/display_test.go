@@ -91,12 +91,13 @@ func TestCostThatIsNotKnown(t *testing.T) {
 func TestListRuns(t *testing.T) {
 	var out bytes.Buffer
 	rows := []store.RunRow{{ID: 2, State: pipeline.StateWaiting, Phase: pipeline.PhaseReview, Iteration: 1},
-		{ID: 1, State: pipeline.StateVerified, Phase: pipeline.PhaseTest, Iteration: 3}}
+		{ID: 1, State: pipeline.StateVerified, Phase: pipeline.PhaseTest, Iteration: 3},
+		{ID: 3, State: pipeline.StateRunning, Phase: pipeline.PhasePlan, Waits: "the model's provider until 12:04 UTC (HTTP 529)"}}
 	if err := listRuns(&out, rows); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(out.String(), "\n")
-	for i, want := range []string{"2 waiting review 1", "1 verified - 3"} {
+	for i, want := range []string{"2 waiting review 1", "1 verified - 3", "3 running plan, waits for the model's provider until 12:04 UTC 0"} {
 		if got := strings.Join(strings.Fields(lines[i+1]), " "); !strings.HasPrefix(got, want+" ") {
 			t.Errorf("row %d is %q, want %q", i, got, want)
 		}

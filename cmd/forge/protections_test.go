@@ -190,6 +190,8 @@ var protections = []protection{
 	{"github/comments.go", `len(t.Comments.Nodes) == 0 || t.Comments.Nodes[0].Author.actor().Bot`, `len(t.Comments.Nodes) == 0`, "TestCommentsOnPulls"},
 	{"github/relations.go", `r.State == "OPEN"`, `r.State != ""`, "cmd/forge/server: TestRelatedIssues"},
 	{"pipeline/work/steer.go", `!errors.As(err, &limit) || !limit.Limited()`, `!errors.As(err, &limit) || limit.Limited()`, "TestRateLimitIsWaitedFor"},
+	{"pipeline/report.go", `r.Await.Woken || r.Updated.After(r.Await.Next)`, `r.Await.Woken`, "pipeline/store: TestRunsWait"},
+	{"pipeline/agent/fault.go", `inward.ReplaceAllString(text.OneLine(f.said), " …")`, `text.OneLine(f.said)`, "TestReasonIsSaid"},
 	{"pipeline/check/calls.go", `!c.Raises || c.Ends == ""`, `c.Raises || c.Ends == ""`, "TestEndsCallers"},
 	{"pipeline/look/ends.go", `program && endsIt`, `(program || !program) && endsIt`, "TestFind"},
 	{"pipeline/look/languages.go", `k == point.Ends && f.endsWell(i)`, `k == point.Ends`, "TestFindEnds"},

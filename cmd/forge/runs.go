@@ -83,6 +83,9 @@ func listRuns(out io.Writer, rows []store.RunRow) error {
 		if r.State.Ended() { // it is in none any more
 			phase = "-"
 		}
+		if what, _, _ := strings.Cut(r.Waits, " ("); what != "" {
+			phase += ", waits for " + text.Clip(what, 60)
+		}
 		if r.Asks > 0 {
 			phase = text.Plural(r.Asks, "module asks", "modules ask")
 		}

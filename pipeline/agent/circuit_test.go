@@ -496,6 +496,41 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// What a provider says of a request that it refused is for people, too, without what names the server's own.
+func TestReasonIsSaid(t *testing.T) {
+	for _, tt := range []struct {
+		status    int
+		body      string
+		has, lack []string
+	}{
+		{400, `{"error":{"message":"max_tokens is too large: 16384. This model supports at most 4096 completion tokens"}}`, []string{"refused the request (400)", "max_tokens is too large: 16384", "at most 4096"}, nil},
+		{400, `{"error":{"message":"maximum context length is 8192 tokens, see https://llm.corp.example/x","code":"context_length_exceeded"}}`, []string{"too long", "8192 tokens"}, []string{"corp"}},
+		{422, `{"detail":"bad role at 10.1.2.3:8080 or llm.local:8000/v1 for org-Abc123 of bob@example.com, key sk-12345, in /srv/llm/conf.yml"}`, []string{"bad role"}, []string{"10.1", "8080", "local", "8000", "Abc", "bob", "12345", "srv"}},
+		{401, `{"error":{"message":"Incorrect API key"}}`, []string{"refuses the server's key"}, []string{"Incorrect"}},
+	} {
+		m := serve(t, "openai/llama", ProviderOptions{After: never}, func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(tt.status)
+			fmt.Fprint(w, tt.body)
+		})
+		_, err := m.once(t)
+		var f *failure
+		if !errors.As(err, &f) {
+			t.Fatalf("%d: %v", tt.status, err)
+		}
+		said := f.fault.Public
+		for _, w := range tt.has {
+			if !strings.Contains(said, w) {
+				t.Errorf("%s\nsays %q, want %q", tt.body, said, w)
+			}
+		}
+		for _, w := range tt.lack {
+			if strings.Contains(said, w) {
+				t.Errorf("%s\nsays %q, which holds %q", tt.body, said, w)
+			}
+		}
+	}
+}
+
 // What a person asks for is tried at once, whatever the provider asked for.
 func TestHastened(t *testing.T) {
 	var calls atomic.Int32

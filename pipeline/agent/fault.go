@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 )
 
@@ -296,7 +297,18 @@ func (f *failure) public() string {
 	if f.status > 0 {
 		status = fmt.Sprintf(" (%d)", f.status)
 	}
-	return "the model's provider " + what + status + "; the operator has been told"
+	return "the model's provider " + what + status + f.reason() + "; the operator has been told"
+}
+
+// inward is what a provider's words may hold of the server that asked it: addresses and accounts.
+var inward = lazyregexp.New(`\b\w+://\S+|\b\d{1,3}(?:\.\d{1,3}){3}\S*|\[?[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){3,}\]?\S*|\b[\w.-]+:\d{2,5}\b\S*|\S+@\S+|\b(?:org|proj|acct|req|sk|key)[-_]\S+|(?:^|\s)[/~][\w./-]+`)
+
+// reason is what the provider says of a request that it refused, for people who may know what to do about that.
+func (f *failure) reason() string {
+	if f.kind != kindRequest && f.kind != kindTooLong || f.said == "" {
+		return ""
+	}
+	return fmt.Sprintf(", and says %q", text.Clip(strings.TrimSpace(inward.ReplaceAllString(text.OneLine(f.said), " …")), 160))
 }
 
 // redact makes what a provider said fit for people: in one line, short, without the

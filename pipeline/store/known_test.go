@@ -140,7 +140,7 @@ func TestFindingsAreKept(t *testing.T) {
 		`DROP INDEX deliveries_digest`, `ALTER TABLE deliveries DROP COLUMN digest`,
 		`ALTER TABLE deliveries DROP COLUMN lane`, `DROP TABLE incident_cursors`, `DROP TABLE incident_events`, `DROP TABLE incidents`, `DROP TABLE deployments`,
 		`DROP TABLE known_failures`, `DROP TABLE subscribers`, `DROP TABLE bakes`, `DROP TABLE ships`, `DROP TABLE pauses`, `DROP TABLE servers`, `DROP TABLE readings`, `DROP TABLE turns`,
-		`ALTER TABLE outcomes DROP COLUMN caught`, `ALTER TABLE outcomes DROP COLUMN holdout`, `ALTER TABLE outcomes DROP COLUMN held_out`,
+		`ALTER TABLE runs DROP COLUMN waits`, `ALTER TABLE outcomes DROP COLUMN caught`, `ALTER TABLE outcomes DROP COLUMN holdout`, `ALTER TABLE outcomes DROP COLUMN held_out`,
 		`ALTER TABLE memories DROP COLUMN cites`, `DELETE FROM `+schemaTable+` WHERE version_id >= 9`,
 	) {
 		_, err := d.SQL().Exec(q)

@@ -42,6 +42,7 @@ type RunRow struct {
 	Parent    int64          `json:"parent,omitempty"`   // the run whose module it builds
 	Part      string         `json:"part,omitempty"`     // which module
 	Asks      int            `json:"asks,omitempty"`     // how many of its modules wait for people, while it waits for none itself
+	Waits     string         `json:"waits,omitempty"`    // what its phase waits for outside of Forge, and until when
 	Started   time.Time      `json:"started"`
 	Updated   time.Time      `json:"updated"`
 }
@@ -51,7 +52,7 @@ func (r RunRow) Cost() string {
 	return pipeline.Usage{MicroUSD: r.MicroUSD, Unpriced: r.Unpriced}.Cost()
 }
 
-const runColumns = `SELECT id, repo_id, repo, issue, title, branch, pull, state, phase, iteration, micro_usd, unpriced, started, updated, parent, part,
+const runColumns = `SELECT id, repo_id, repo, issue, title, branch, pull, state, phase, iteration, micro_usd, unpriced, started, updated, parent, part, waits,
 	CASE WHEN state = 'running' AND parent = 0 THEN (SELECT COUNT(*) FROM runs AS m WHERE ` + asking + `) ELSE 0 END FROM runs`
 
 // asking is the condition that m is a run that builds a module, and waits for people.
@@ -70,7 +71,7 @@ func (d *DB) Runs(ctx context.Context, f Filter) ([]RunRow, error) {
 	return collect(rows, "list runs", func(r *RunRow) error {
 		var started, updated int64
 		err := rows.Scan(&r.ID, &r.RepoID, &r.Repo, &r.Issue, &r.Title, &r.Branch, &r.Pull, &r.State, &r.Phase, &r.Iteration, &r.MicroUSD,
-			&r.Unpriced, &started, &updated, &r.Parent, &r.Part, &r.Asks)
+			&r.Unpriced, &started, &updated, &r.Parent, &r.Part, &r.Waits, &r.Asks)
 		r.Started, r.Updated = fromMicros(started), fromMicros(updated)
 		return err
 	})

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // active is the condition for a run that has not ended; the partial indexes of
@@ -18,11 +19,11 @@ const active = `state IN ('running', 'waiting', 'stopped')`
 const activeRun = `SELECT id FROM runs WHERE issue = $1 AND repo_id = $2 AND (repo_id <> 0 OR repo = $3) AND ` + active
 
 const (
-	updateRun = `UPDATE runs SET seq = $3, phase = COALESCE(NULLIF($4, ''), phase), iteration = $5, micro_usd = $6, updated = $7, unpriced = $8,
-	state = $9, pull = $10, branch = $11, title = $12, due = 1 WHERE id = $1 AND seq = $2`
+	updateRun = `UPDATE runs SET seq = $3, phase = COALESCE(NULLIF($4, ''), phase), iteration = $5, micro_usd = $6, updated = $7, unpriced = $8, waits = $9,
+	state = $10, pull = $11, branch = $12, title = $13, due = 1 WHERE id = $1 AND seq = $2`
 	// stepRun is updateRun for most events of a run that is being worked on. It
 	// touches no indexed column, so a commit writes a third of the pages.
-	stepRun = `UPDATE runs SET seq = $3, phase = COALESCE(NULLIF($4, ''), phase), iteration = $5, micro_usd = $6, updated = $7, unpriced = $8
+	stepRun = `UPDATE runs SET seq = $3, phase = COALESCE(NULLIF($4, ''), phase), iteration = $5, micro_usd = $6, updated = $7, unpriced = $8, waits = $9
 	WHERE id = $1 AND seq = $2 AND due = 1`
 )
 
@@ -43,7 +44,8 @@ func (d *DB) projectRun(ctx context.Context, tx *sql.Tx, old, next *pipeline.Run
 			return err
 		}
 	}
-	args := []any{next.ID, old.Seq, next.Seq, phase, iteration, next.Usage.MicroUSD, micros(next.Updated), next.Usage.Unpriced}
+	args := []any{next.ID, old.Seq, next.Seq, phase, iteration, next.Usage.MicroUSD, micros(next.Updated), next.Usage.Unpriced,
+		clean(text.Clip(next.Awaits(), 200))}
 	if old.State == next.State && pullOf(old) == pullOf(next) && old.Branch == next.Branch && old.Task.Title == next.Task.Title {
 		if n, err := d.exec(ctx, tx, stepRun, args...); err != nil || n == 1 {
 			return err

@@ -136,6 +136,38 @@ func TestProjections(t *testing.T) {
 	})
 }
 
+// Covers V10: a list of runs says what one waits for, and until when, as long as it does.
+func TestRunsWait(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *DB) {
+		run := begin(t, d, 5)
+		ref := &pipeline.PhaseRef{Phase: pipeline.PhasePlan, Attempt: 1}
+		at := now.Add(time.Minute)
+		look := func(want string) {
+			t.Helper()
+			rows, err := d.Runs(t.Context(), Filter{})
+			must(t, err)
+			if len(rows) != 1 || rows[0].Waits != want || strings.Contains(run.Summary(), "and waits for "+want) != (want != "") {
+				t.Errorf("it waits for %q, want %q: %s", rows[0].Waits, want, run.Summary())
+			}
+		}
+		next := func(typ pipeline.EventType, after time.Duration, data pipeline.Data) {
+			data.Phase = ref
+			add(t, d, run, pipeline.Event{ID: fmt.Sprint("w", run.Seq), Time: at.Add(after), Source: "forge", Type: typ, Data: data})
+		}
+		next(pipeline.EventPhaseEntered, 0, pipeline.Data{})
+		look("")
+		const away = "the model's provider until 12:04 UTC (HTTP 529)"
+		next(pipeline.EventPhaseWaiting, 0, pipeline.Data{Await: &pipeline.Await{Model: true, What: away, Next: at.Add(time.Minute), Until: at.Add(time.Hour)}})
+		look(away)
+		next(pipeline.EventAgentIteration, 2*time.Minute, pipeline.Data{Step: &pipeline.Step{Phase: pipeline.PhasePlan}}) // it has answered
+		look("")
+		next(pipeline.EventPhaseWaiting, 3*time.Minute, pipeline.Data{Await: &pipeline.Await{What: "the check lint", Next: at.Add(4 * time.Minute), Until: at.Add(time.Hour)}})
+		look("the check lint, until " + at.Add(time.Hour).UTC().Format("15:04 UTC") + " at most")
+		next(pipeline.EventPhaseCompleted, 5*time.Minute, pipeline.Data{})
+		look("")
+	})
+}
+
 func TestFeedbackOnAFinding(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *DB) {
 		run := begin(t, d, 5)

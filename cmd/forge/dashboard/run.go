@@ -157,8 +157,8 @@ func standing(run *pipeline.Run) string {
 	switch {
 	case run.State == pipeline.StateStopped && run.StoppedBy.Login != "":
 		words += " " + run.StoppedBy.Login + " stopped it."
-	case run.Await != nil:
-		words += fmt.Sprintf(" It waits for %s, until %s at most.", text.Clip(run.Await.What, titleShown), run.Await.Until.UTC().Format("15:04 UTC"))
+	case run.Awaits() != "" && run.Await.Model:
+		words += fmt.Sprintf(" Where that lasts until %s, a human is asked.", run.Await.Until.UTC().Format("15:04 UTC"))
 	case run.Fault != nil && !run.State.Ended():
 		words += fmt.Sprintf(" Its last step broke down (%s): %s", run.Fault.Class,
 			text.Clip(text.FirstLine(cmp.Or(run.Fault.Operator, run.Fault.Message)), 2*titleShown))

@@ -121,7 +121,7 @@ func TestStanding(t *testing.T) {
 		want   []string
 	}{
 		{isStopped + " by bob", []string{"bob stopped it.", "without it the run is cancelled on 14 April", `value="resume"`, `-value="stop"`}},
-		{"plan ok\nimplement a\nreview ok\nwait the checks build and lint", []string{"It waits for the checks build and lint, until 03:", "waits</span>"}},
+		{"plan ok\nimplement a\nreview ok\nwait the checks build and lint", []string{"waits for the checks build and lint, until 03:", "waits</span>"}},
 		{"plan ok\nimplement a\nfault provider overloaded", []string{"Its last step broke down (provider): overloaded"}},
 		{"plan ok\nhuman cancel", []string{"cancelled by ann", `-value="stop"`, `-value="cancel"`}},
 	} {
