@@ -86,16 +86,23 @@ func (g *collector) readRefusal(t *Thread) (last *Comment) {
 	return last
 }
 
-// agreed reports whether an answer says that the finding is right, is done or put off.
+// agreed reports whether an answer says that the finding is right, is done or put off, or takes
+// back what was said against it. Of a "yes and no" that is enough, unless a model knows better.
 func (g *collector) agreed(c *Comment) bool {
 	if !g.human(c.Author) || c.Hidden != "" {
 		return false
 	}
-	if st, _, _ := g.stance(c); st == Agree || st == Later {
+	if st, _, _ := g.stance(c); st == Agree || st == Later || retracts(c.Body) {
 		return true
 	}
-	r := g.reading(c)
-	return r != nil && (r.Meaning == record.MeaningAgrees || r.Meaning == record.MeaningElsewhere || r.Meaning == record.MeaningPostponed)
+	if r := g.reading(c); r != nil {
+		return r.Meaning == record.MeaningAgrees || r.Meaning == record.MeaningElsewhere || r.Meaning == record.MeaningPostponed
+	}
+	if _, command := delivery.ParseCommand(c.Body, g.slug); command {
+		return false
+	}
+	no, yes, later := signs(c.Body)
+	return no && (yes || later)
 }
 
 // refused records that a person refuses a finding in words that a model read. That is less

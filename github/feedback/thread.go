@@ -460,6 +460,9 @@ func (g *collector) contested(ctx context.Context, t *Thread, of *reason) (bool,
 // objects reports whether words that follow a dismissal may speak against it: all but another
 // dismissal, a word that agrees with one, a question, and chatter that denies nothing.
 func (g *collector) objects(c *Comment, st Stance) bool {
+	if st != Dismiss && denying.MatchString(own(c.Body)) {
+		return true
+	}
 	if _, command := delivery.ParseCommand(c.Body, g.slug); command || asks(c.Body) || g.assentsToRefusal(c) {
 		return false
 	}
@@ -486,15 +489,15 @@ func (g *collector) refusals(t *Thread) []reason {
 		if had := g.known[keyDismissed(t.first().ID)]; st == None && text != "" && !had.Off && had.Actor.ID == c.Author.ID && had.Text == kept(text) {
 			st = Dismiss // it was taken so once, and is not taken back
 		}
-		switch st {
-		case Dismiss:
+		switch {
+		case retracts(c.Body), st == Agree:
+			delete(last, c.Author.ID)
+		case st == Dismiss:
 			if last[c.Author.ID] == nil {
 				order = append(order, c.Author.ID)
 			}
 			_, command := delivery.ParseCommand(c.Body, g.slug)
 			last[c.Author.ID] = &reason{by: c.Author, at: c.Updated, text: text, command: command}
-		case Agree:
-			delete(last, c.Author.ID)
 		}
 	}
 	var out []reason

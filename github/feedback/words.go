@@ -72,7 +72,8 @@ func squeeze(s string) string { return strings.Join(strings.Fields(s), "") }
 const reach = 5
 
 var (
-	inline = lazyregexp.New("`[^`\n]*`")
+	inline = lazyregexp.New("`[^`\n]*`|~~[^~\n]+~~|<!--.*?-->|\\bs/[^/\\s]+/[^/\\s]*/\\w*")                                          // code, what is struck, hidden, or replaced
+	theirs = lazyregexp.New(`"[^"\n]+"|“[^”\n]+”|„[^“”\n]+[“”]|«[^»\n]+»|「[^」\n]+」|『[^』\n]+』|(?:^|[\s(])'[^'\n]+'(?:[\s.,;:!?)]|$)`) // words that are quoted
 	spelt  = strings.NewReplacer("’", "'", "won't", "will not", "can't", "can not", "cannot", "can not", "shan't", "shall not", "n't",
 		" not", "'re", " are", "'s", " is", "'ll", " will", "'ve", " have", "'m", " am", "let's", "let us", "n/a", "not applicable")
 	sentences = lazyregexp.New(`[^.!?;。！？；\n]+[.!?;。！？；\n]*`)
@@ -115,38 +116,94 @@ func unquoted(body string) string {
 }
 
 // Read reads what an answer says about the finding that it answers. A question, an
-// "if", a double negation and a "yes and no" say nothing.
+// "if", a double negation, a "yes and no" and irony say nothing.
 func Read(body string) Stance {
-	no, yes, later := false, false, false
-	for _, sentence := range sentences.FindAllString(spell(own(body)), -1) {
-		if strings.ContainsAny(sentence, "?？") {
+	switch no, yes, later := signs(body); {
+	case no && !yes && !later && !ironic(body):
+		return Dismiss
+	case yes && !no:
+		return Agree
+	case later && !yes && !no:
+		return Later
+	case later && !yes && !ironic(body): // "rather not, in a follow-up"
+		return Later
+	}
+	return None
+}
+
+// signs are what the sentences of an answer say: that the finding is wrong, right, or for later.
+func signs(body string) (no, yes, later bool) {
+	for _, sentence := range sentences.FindAllString(spell(theirs.ReplaceAllString(own(body), " ")), -1) {
+		if strings.ContainsAny(sentence, "?？") || unmarked.MatchString(sentence) {
 			continue
 		}
-		hedged := has(sentence, "hedge") || turns(sentence)
+		turned := turns(sentence)
+		hedged := turned || has(sentence, "hedge") || another(sentence)
+		refused, denied := false, false
 		for clause := range strings.FieldsFuncSeq(sentence, func(c rune) bool { return strings.ContainsRune(",:()—–，、：（）", c) }) {
 			if hedged { // what was done is done, whatever may be
 				yes = yes || deed(clause)
+				if agreed, _ := said(without(clause, "dismiss"), "agree"); agreed && turned {
+					no, yes = true, true // "by design, but you are right"
+				}
 				continue
 			}
-			refused, turned := said(clause, "dismiss")
-			no, yes = no || refused, yes || turned
+			plain, turned := said(clause, "dismiss")
 			rest := without(clause, "dismiss")
+			denied = denied || refused && !plain && strings.HasPrefix(strings.TrimSpace(clause), "not ") // "fine for a demo, not for us"
+			refused, yes = refused || plain, yes || turned
 			if agreed, _ := said(rest, "agree"); agreed || deed(rest) {
 				yes = true
 			}
 			later = later || has(clause, "later")
 		}
+		no = no || refused && !denied
 	}
-	switch {
-	case no && !yes && !later:
-		return Dismiss
-	case yes && !no:
-		return Agree
-	case later && !yes:
-		return Later
-	}
-	return None
+	return no, yes, later
 }
+
+// unmarked are questions that nobody put a mark behind.
+var unmarked = lazyregexp.New(`^\W*(?:(?:but |and )?(?:why|how come|since when|warum|wieso|weshalb|pourquoi|por qu[eé]|почему)\b|` +
+	`(?:is|was|are|were|does|did|should|could|would|can) (?:not )?(?:it|this|that|the|there|we|you|they|i)\b|do (?:not )?(?:we|you|they|i)\b)` +
+	`|^\s*почему|なぜ|どうして|为什么|왜 |(?:です|ます|でしょう|ません)か[ねなぁ]?[。.…\s]*$`)
+
+// contrasted is a refusal that says which other thing it is: "not a bug, it is a catastrophe".
+// What it is instead is only harmless when it is one of these.
+var (
+	contrasted = lazyregexp.New(`(?:not an? (?:\w+ )?(?:bug|issue|error|problem)|kein(?:en?)? (?:bug|fehler|problem)|pas une? (?:bug|erreur|problème)` +
+		`|no es un (?:bug|error|problema)|não é um (?:bug|erro|problema))\s*[,:;—–-]+\s*(?:but |sondern |mais |sino |mas )?` +
+		`(?:it is |this is |that is |das ist |es ist |c'est |es |é )?(?:an?|eine?|une?|una|um|uma) (?:\pL+ )?(\pL+)`)
+	harmless = map[string]bool{"feature": true, "choice": true, "decision": true, "tradeoff": true, "off": true, "convention": true, "requirement": true, "limitation": true,
+		"simplification": true, "shortcut": true, "funktion": true, "entscheidung": true, "fonctionnalité": true, "choix": true, "característica": true, "decisión": true,
+		"funcionalidade": true, "decisão": true, "style": true, "preference": true, "matter": true, "question": true, "nit": true}
+)
+
+func another(sentence string) bool {
+	m := contrasted.FindStringIndex(sentence)
+	if m == nil {
+		return false
+	}
+	for _, w := range words(sentence[m[0]:m[1]]) {
+		if harmless[w] {
+			return false
+		}
+	}
+	i := strings.IndexAny(sentence[m[0]:], ",:;—–-")
+	again, _ := said(sentence[m[0]+i:], "dismiss")
+	return !again
+}
+
+// ironic reports whether a comment is marked as meaning the opposite.
+func ironic(body string) bool {
+	said := own(body)
+	return strings.ContainsAny(said, "🔥🙃🤡🙄🤦😏🤨😒💀") || has(spell(said), "irony")
+}
+
+// denying are signs that say no.
+var denying = lazyregexp.New(`👎|:-1:|:thumbsdown:|❌|🚫`)
+
+// retracts reports whether somebody takes back what they said.
+func retracts(body string) bool { return has(spell(own(body)), "retract") }
 
 // said reports whether one of the phrases of a kind stands in a clause, plainly, and
 // whether one stands there negated.
@@ -162,7 +219,7 @@ func said(clause, kind string) (plain, negated bool) {
 			if !slices.Equal(w[i:i+len(p.words)], p.words) {
 				continue
 			}
-			if negates(w[max(0, i-reach):i]) {
+			if negates(w[max(0, i-reach):i]) || behind(kind, w[i+len(p.words):]) {
 				negated = true
 			} else {
 				plain = true
@@ -176,6 +233,19 @@ func said(clause, kind string) (plain, negated bool) {
 func negates(before []string) bool {
 	return slices.ContainsFunc(table()["negation"], func(p phrase) bool { return at(before, p.words) >= 0 })
 }
+
+// behind reports whether what follows a refusal turns it round: "Absicht ist das nicht".
+func behind(kind string, after []string) bool {
+	if kind != "dismiss" || len(after) == 0 {
+		return false
+	}
+	rest := strings.Fields(cut(after, "dismiss"))
+	return slices.ContainsFunc(rest, func(w string) bool { return slices.Contains(turning, w) }) ||
+		len(rest) > 0 && slices.Contains([]string{"not", "never", "pas", "non"}, rest[len(rest)-1])
+}
+
+// turning are words that do so wherever they stand behind it.
+var turning = strings.Fields("nicht keine keinen keines keinesfalls keineswegs niemals")
 
 // turnedInside is negates for languages that put no spaces between words: a negation stands
 // directly before a phrase, or behind it.
@@ -223,8 +293,9 @@ func has(s, kind string) bool {
 
 // without cuts the phrases of a kind out of a clause, so that "not a bug" holds no "a
 // bug". What separates words is lost.
-func without(clause, kind string) string {
-	w := words(clause)
+func without(clause, kind string) string { return cut(words(clause), kind) }
+
+func cut(w []string, kind string) string {
 	for _, p := range table()[kind] {
 		if p.inside != "" {
 			w = words(strings.ReplaceAll(strings.Join(w, " "), p.inside, " "))
@@ -257,7 +328,7 @@ func deed(clause string) bool {
 // Assents reports whether all that a comment says is that whoever it answers is right.
 func Assents(body string) bool {
 	plain := spell(shortcode.ReplaceAllString(mention.ReplaceAllString(own(body), " "), " yes "))
-	if strings.ContainsAny(plain, "?？") {
+	if strings.ContainsAny(plain, "?？") || ironic(body) {
 		return false
 	}
 	w, found := words(plain), false

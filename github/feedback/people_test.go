@@ -1,0 +1,109 @@
+package feedback
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"forge/pipeline"
+)
+
+// Covers H1, H7, lessons 28: what people write to a remark, as a conversation. Nothing is read as
+// the opposite of what it means; what is not understood is left to the model ("asked"), or is
+// nothing. A line is "who: words"; who is alice, unless another is named; "|" begins the next line.
+func TestPeople(t *testing.T) {
+	who := map[string]pipeline.Actor{"alice": alice, "boss": boss, "carol": carol, "guest": guest}
+	for want, list := range map[string][]string{
+		"dismissed": {
+			"**False positive**", "Not a bug, a feature 😉", "Great, another false positive. Love this bot.", "wontfix, obsolete branch",
+			"LGTM, not a bug", "That can't happen: the parser rejects it.", "No need to fix this.", "Not a bug, it is by design.",
+			"Intentional and not a bug", "No, this is intended.", "By design we do not check here.", "It's \"by design\", see the RFC: works as designed.",
+			"Ist Absicht, steht so in der Spezifikation.", "Passt so, danke!", "Das ist hier kein Problem.",
+			"C'est voulu, voir la RFC.", "Faux positif, merci.", "Es intencional, así lo pide el cliente.", "No hace falta, ya lo valida el servidor.",
+			"É de propósito, veja o README.", "Não se aplica aqui.", "仕様ですから。", "誤検知です。型で保証されています。", "这是误报，上面已经判断过了。", "不用改，设计如此",
+			"Так задумано, см. README.", "의도한 동작이라 그대로두겠습니다.",
+			"boss: By design.|Makes sense.", "boss: By design.|👍",
+			"boss: Won't fix.|guest: But it crashes for me!", "Not an issue: it's a deliberate choice.",
+		},
+		"unsure": {
+			"boss: Won't fix.|👎", "boss: Won't fix.|OK, but then document it.", "boss: By design.|Bei mir stürzt es ab.", "boss: 误报|线上已经崩了",
+			"boss: False positive.|Wow, TIL. Is that written down somewhere?", "boss: By design.|Yeah, right.", "boss: By design.|Makes sense, said nobody ever.",
+		},
+		"": { // it agrees, asks, or says nothing
+			"👍", "👎", "no.", "s/intentional/accidental/", "You call that good enough?", "won't fix? of course we will fix it.",
+			"Wow, what a good catch, it only took three releases.", "I'd accept this PR only with this fixed.", "I wouldn't leave it as is.",
+			"Never intended to be public, so yes, remove it.", "Passt so nicht.", "Bleibt so auf keinen Fall.", "問題ないとは言えません。", "Gewollt ist das nicht.", "Absicht war das jedenfalls keine.",
+			"仕様ですか？", "boss: Can we drop this?|Yes.", "This is by no means intentional.",
+		},
+		"asked": {
+			// Irony, and what is said to be the opposite.
+			"Oh sure, 'by design'. The design is that it eats your data.", "“False positive”, my foot.", "This is fine. 🔥", "It's fine 🙃", "expected behavior, yeah right",
+			"Can't happen in theory. Happened twice last week.", "Not a bug — a data loss.", "Not a bug, it's a catastrophe.", "Good enough for a demo, not for us.",
+			"Ah bah bravo, « faux positif », et la prod est tombée.", "Sí, claro, \"intencional\"... seguro.", "Das ist kein Fehler, das ist eine Katastrophe.",
+			"by design (bad design)", "Everyone says it can never be nil. It was nil yesterday.", "Not an issue until it is.",
+			// What was so once, what it would lead to, and questions without a mark.
+			"It was intended at first.", "Ignoring this will crash prod.", "忽略这个问题会导致崩溃。", "Why is this intentional", "Is it by design", "仕様ですかね", "谁说没问题的",
+			"I don't think this is a bug, I know it is.", "This is non-intentional.", "+1 for the bot", "❤️ thx", "Не стоит это игнорировать.",
+			// Struck, hidden, code, and other meanings of the same words.
+			"~~false positive~~ hm, have a look", "Hm <!-- by design -->, hold on", "no bug report without a repro please", "Not a problem to change.",
+			"没问题", "Kein Problem!", "Skip.", "NACK", "lol no", "I mean, technically yes, but who cares 🤷", "Duplicate of the one above.",
+		},
+		"agreed": { // a click beside it is no dismissal
+			"Nope, still broken on my machine.", "I'll own this one: false alarm on my side, the bug is real.", "~~by design~~ ok it's a bug",
+			"Pas besoin de débattre, c'est un bug.", "Ce n'est pas la peine d'en parler plus, il faut corriger.", "No hace falta que te disculpes, es un error mío.",
+			"Não precisa agradecer, já corrigi.", "Не надо было так делать, исправлю.", "没问题，马上改", "No need to thank me, fixed.", "Muss behoben werden, unnötig kompliziert ist es auch.",
+			"False positive.|Wait, no. I was wrong.", "By design.|boss: It loses the order, see the log.|Scratch that.", "误报|看错了，抱歉", "Kein Bug.|Ich nehme das zurück.",
+		},
+	} {
+		for _, talk := range list {
+			replies := conversation(who, talk)
+			if got := made(t, replies, false); got != want && !(want == "agreed" && got == "asked" || want == "agreed" && got == "") {
+				t.Errorf("%q: %q, want %q", talk, got, want)
+			}
+			if want == "agreed" && strings.Contains(made(t, replies, true), "dismissed") {
+				t.Errorf("%q, resolved: a dismissal", talk)
+			}
+		}
+	}
+}
+
+func conversation(who map[string]pipeline.Actor, talk string) (out []Comment) {
+	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	for i, line := range strings.Split(talk, "|") {
+		c := Comment{ID: int64(600 + i), Author: alice, Body: line, Created: at.Add(time.Duration(i) * time.Minute), Updated: at.Add(time.Duration(i) * time.Minute)}
+		if name, words, ok := strings.Cut(line, ": "); ok && who[name].ID != 0 {
+			c.Author, c.Body = who[name], words
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// made says what is made of a conversation about a remark.
+func made(t *testing.T, replies []Comment, resolved bool) string {
+	th := forgeTalk("aaaa", replies...)
+	th.Resolved, th.Resolver = resolved, alice
+	g := tester(&Pull{State: "OPEN", Number: 8, Threads: []Thread{th}}, pipeline.Notice{})
+	g.history.steps = []step{{sha: "c0", forge: true}}
+	g.history.files["c0:retry.go"] = []string{"one", "two", "three", "	load(userTable)"}
+	signals, err := g.finish(context.Background(), g.all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := ""
+	for _, s := range signals {
+		switch {
+		case s.Kind == pipeline.SignalDismissed && s.Unsure:
+			return "unsure"
+		case s.Kind == pipeline.SignalDismissed:
+			return "dismissed"
+		case s.Kind == pipeline.SignalAnswered:
+			out = "asked"
+		default:
+			out = fmt.Sprint(s.Kind)
+		}
+	}
+	return out
+}
