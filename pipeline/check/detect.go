@@ -1,6 +1,7 @@
 package check
 
 import (
+	"bytes"
 	"context"
 	"path"
 	"slices"
@@ -60,12 +61,15 @@ func (c *checker) detect(ctx context.Context) ([]*suite, error) {
 	return c.makeSuite(ctx, v)
 }
 
+// byteOrderMark begins some files of JSON. Node and npm pass over it.
+var byteOrderMark = []byte("\ufeff")
+
 // open reads a file that detection looks into. One that cannot be read says
 // nothing.
 func (c *checker) open(ctx context.Context, dir, name string) ([]byte, error) {
 	data, err := c.ws.Read(ctx, path.Join(dir, name))
 	if err == nil {
-		return data, nil
+		return bytes.TrimPrefix(data, byteOrderMark), nil
 	}
 	c.log.Warn("skip a file in the search for tests", "file", path.Join(dir, name), "error", err)
 	return nil, ctx.Err()

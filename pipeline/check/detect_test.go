@@ -37,6 +37,7 @@ func TestDetect(t *testing.T) {
 		{"go.work of one line", "-- go.work --\nuse ./x\n-- x/go.mod --\nmodule x\n", []string{"cd x && go test ./..."}},
 		{"Go and Node", "-- go.mod --\nmodule a\n-- web/package.json --\n{\"scripts\":{\"test\":\"jest --ci\"}}\n", []string{"go test ./...", "cd web && npm test"}},
 		{"pnpm", "-- package.json --\n{\"scripts\":{\"test\":\"vitest\"}}\n-- pnpm-lock.yaml --\n", []string{"pnpm test"}},
+		{"a byte order mark", "-- package.json --\n\ufeff{\"scripts\":{\"test\":\"jest\"}}\n", []string{"npm test"}},
 		{"yarn", "-- package.json --\n{\"packageManager\":\"yarn@4.1.0\",\"scripts\":{\"test\":\"mocha\"}}\n", []string{"yarn test"}},
 		{"broken package.json", "-- package.json --\n{\n-- Makefile --\ntest: all\n", []string{"make test"}},
 		{"Rust", "-- Cargo.toml --\n[workspace]\n-- a/Cargo.toml --\n[package]\n", []string{"cargo test --workspace --no-fail-fast"}},

@@ -262,7 +262,7 @@ func entryOf(dir string, manifest []byte, read func(string) ([]byte, bool)) (str
 		Main    string          `json:"main"`
 		Exports json.RawMessage `json:"exports"`
 	}
-	if json.Unmarshal(manifest, &m) != nil {
+	if json.Unmarshal(bytes.TrimPrefix(manifest, byteOrderMark), &m) != nil {
 		return "", nil
 	}
 	main := cmp.Or(exported(m.Exports), m.Main, "index.js")

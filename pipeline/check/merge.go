@@ -32,6 +32,7 @@ func merge(name string, before, head []byte) (merged []byte, same bool) {
 }
 
 func mergeJSON(before, head []byte) ([]byte, bool) {
+	before, head = bytes.TrimPrefix(before, byteOrderMark), bytes.TrimPrefix(head, byteOrderMark)
 	var old, now map[string]json.RawMessage
 	if json.Unmarshal(head, &now) != nil || len(bytes.TrimSpace(before)) > 0 && json.Unmarshal(before, &old) != nil {
 		return nil, bytes.Equal(before, head)
