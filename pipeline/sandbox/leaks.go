@@ -45,12 +45,15 @@ type edit struct {
 	now, before []byte
 }
 
+// inName is where a leak is that is in the name of a file.
+const inName = "the name of a file"
+
 // leaks looks through what would leave.
 func (g *Gateway) leaks(l leaving) []text.Leak {
 	_, found := g.secrets.Text("the commit message", l.message)
 	for _, e := range l.edits {
-		name, inName := g.secrets.Text("the name of a file", e.path) // the name that is told holds no secret
-		found = append(found, inName...)
+		name, hits := g.secrets.Text(inName, e.path) // the name that is told holds no secret
+		found = append(found, hits...)
 		in := g.secrets.Added(name, e.now, e.before)
 		if len(in) > 0 && len(l.deleted) > 0 {
 			in = g.secrets.Added(name, e.now, slices.Concat(e.before, []byte("\n"), l.deleted))
@@ -144,8 +147,37 @@ func leavingWith(ctx context.Context, git git, sha string) (leaving, error) {
 		return leaving{}, err
 	}
 	_, message, _ := strings.Cut(string(raw), "\n\n")
-	l := leaving{message: message}
-	out, err := git.run(ctx, gitCall{args: []string{"diff-tree", "--root", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-commit-id", sha, "--"}})
+	l, err := changed(ctx, git, sha)
+	l.message = message
+	return l, err
+}
+
+// Leaks looks through what one commit has and an earlier one does not, whoever wrote it. A leak in the
+// name of a file has none.
+func (g *Gateway) Leaks(ctx context.Context, repo pipeline.Repo, from, to string) ([]text.Leak, error) {
+	if err := checkOIDs(from, to); err != nil || g.secrets == nil {
+		return nil, err
+	}
+	lock := g.lock(repo)
+	lock.RLock()
+	defer lock.RUnlock()
+	l, err := changed(ctx, g.git(repo), from, to)
+	if err != nil {
+		return nil, fmt.Errorf("look through %s..%s for secrets: %w", from, to, err)
+	}
+	found := g.leaks(l)
+	for i := range found {
+		if found[i].File == inName {
+			found[i].File, found[i].Line = "", 0
+		}
+	}
+	return found, nil
+}
+
+// changed returns the files that differ between two commits, or that one commit changes.
+func changed(ctx context.Context, git git, commits ...string) (l leaving, err error) {
+	args := []string{"diff-tree", "--root", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-commit-id"}
+	out, err := git.run(ctx, gitCall{args: append(append(args, commits...), "--")})
 	if err != nil {
 		return leaving{}, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/secrets"
+	"forge/pipeline/text"
 	"forge/pipeline/worktree"
 )
 
@@ -169,5 +170,23 @@ func TestPushWithholds(t *testing.T) {
 	if err := f.gateway.Push(t.Context(), f.repo, "",
 		PushOptions{Branch: "forge/clean", SHA: f.mustCommit(t, change(f.head, "x.txt", "x\n")), Base: f.head}); err != nil {
 		t.Error(err)
+	}
+}
+
+// Covers S25: what a branch holds that its base does not is looked through, whoever pushed it.
+func TestLeaksOfABranch(t *testing.T) {
+	old, token := madeToken(5), madeToken(6)
+	f := newFixture(t, map[string]string{"old.yml": "a: 1\ntoken: " + old + "\n"})
+	o := change(f.head, "old.yml", "a: 2\ntoken: "+old+"\n")
+	o.Changes = append(o.Changes, worktree.Change{Path: "conf/dev.env", Content: []byte("A=1\nT=" + token + "\n")},
+		worktree.Change{Path: "d/" + token + ".txt", Content: []byte("x\n")})
+	head := f.mustCommit(t, o)
+	f.guarded()
+	found, err := f.gateway.Leaks(t.Context(), f.repo, f.head, head)
+	if got := text.Leaks(found); err != nil || len(found) != 2 || !strings.HasPrefix(got, "conf/dev.env:2 (github-token") || found[1].File != "" || strings.Contains(got, token) {
+		t.Errorf("%s, %v", got, err)
+	}
+	if found, err = f.gateway.Leaks(t.Context(), f.repo, head, head); err != nil || len(found) != 0 {
+		t.Errorf("of nothing: %v, %v", found, err)
 	}
 }

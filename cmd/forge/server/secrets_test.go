@@ -277,3 +277,44 @@ summary: Take notes
 	ts.untilState(pipeline.StateVerified)
 	ts.nothingOf(dir, model, ts.gh.WebhookSecret)
 }
+
+// Covers S25: a token that a person pushes onto Forge's pull request is not verified in silence: its
+// place is named, its value never, and the implementer takes it out.
+func TestPushedSecret(t *testing.T) {
+	t.Parallel()
+	token := seeded{rand.New(rand.NewPCG(5, 6))}.token()
+	ts := newTestServer(t, testOptions{tape: servertest.GreeterTape + `
+-- implementer 2/1 --
+@expect conf/dev.env
+@expect looks like a secret
+>>> write
+path: conf/dev.env
+content: "# GITHUB_TOKEN is in the environment\n"
+-- implementer 2/2 --
+>>> submit
+summary: Read the token from the environment
+addressed: [{id: F1, what: it is taken out}]
+-- quality 2/1 --
+>>> submit
+summary: Small and right.
+risk: 1
+findings: []
+rulings: [{id: F1, verdict: fixed, why: it is not there any more}]
+`})
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateVerified)
+	ts.push(run.Branch, "Configure development", map[string]string{"conf/dev.env": "# for me\nGITHUB_TOKEN=" + token + "\n"})
+	run = ts.until("verified without it", func(r *pipeline.Run) bool {
+		return r.State == pipeline.StateVerified && len(r.Iterations) == 2 && r.Head != run.Head
+	})
+	if f := run.Findings; len(f) != 1 || f[0].Finding.File != "conf/dev.env" || f[0].Finding.Line != 2 || !f[0].Finding.Severity.Blocks() || f[0].State != pipeline.IssueFixed {
+		t.Errorf("findings %+v", f)
+	}
+	pulls, err := ts.gh.Pulls(greetRepo)
+	ts.must(err)
+	posted, err := json.Marshal(pulls)
+	ts.must(err)
+	if all := string(posted) + ts.comments(); !strings.Contains(all, "looks like a secret (github-token") || strings.Contains(all, token) {
+		t.Errorf("its place is not told, or its value is:\n%s", all)
+	}
+}
