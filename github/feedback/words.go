@@ -72,9 +72,10 @@ func squeeze(s string) string { return strings.Join(strings.Fields(s), "") }
 const reach = 5
 
 var (
-	inline = lazyregexp.New("`[^`\n]*`|~~[^~\n]+~~|<!--.*?-->|\\bs/[^/\\s]+/[^/\\s]*/\\w*")                                          // code, what is struck, hidden, or replaced
-	theirs = lazyregexp.New(`"[^"\n]+"|“[^”\n]+”|„[^“”\n]+[“”]|«[^»\n]+»|「[^」\n]+」|『[^』\n]+』|(?:^|[\s(])'[^'\n]+'(?:[\s.,;:!?)]|$)`) // words that are quoted
-	spelt  = strings.NewReplacer("’", "'", "won't", "will not", "can't", "can not", "cannot", "can not", "shan't", "shall not", "n't",
+	inline = lazyregexp.New("`[^`\n]*`|~~[^~\n]+~~|<!--.*?-->|\\bs/[^/\\s]+/[^/\\s]*/\\w*") // code, what is struck, hidden, or replaced
+	theirs = lazyregexp.New(`"[^"\n]+"|“[^”\n]+”|„[^“”\n]+[“”]|«[^»\n]+»|「[^」\n]+」|『[^』\n]+』` +
+		`|(?:^|[\s(])'[^'\n]+'(?:[\s.,;:!?)]|$)`)
+	spelt = strings.NewReplacer("’", "'", "won't", "will not", "can't", "can not", "cannot", "can not", "shan't", "shall not", "n't",
 		" not", "'re", " are", "'s", " is", "'ll", " will", "'ve", " have", "'m", " am", "let's", "let us", "n/a", "not applicable")
 	sentences = lazyregexp.New(`[^.!?;。！？；\n]+[.!?;。！？；\n]*`)
 	mention   = lazyregexp.New(`@[\w-]+(?:/[\w-]+)?`)
@@ -173,9 +174,8 @@ var (
 	contrasted = lazyregexp.New(`(?:not an? (?:\w+ )?(?:bug|issue|error|problem)|kein(?:en?)? (?:bug|fehler|problem)|pas une? (?:bug|erreur|problème)` +
 		`|no es un (?:bug|error|problema)|não é um (?:bug|erro|problema))\s*[,:;—–-]+\s*(?:but |sondern |mais |sino |mas )?` +
 		`(?:it is |this is |that is |das ist |es ist |c'est |es |é )?(?:an?|eine?|une?|una|um|uma) (?:\pL+ )?(\pL+)`)
-	harmless = map[string]bool{"feature": true, "choice": true, "decision": true, "tradeoff": true, "off": true, "convention": true, "requirement": true, "limitation": true,
-		"simplification": true, "shortcut": true, "funktion": true, "entscheidung": true, "fonctionnalité": true, "choix": true, "característica": true, "decisión": true,
-		"funcionalidade": true, "decisão": true, "style": true, "preference": true, "matter": true, "question": true, "nit": true}
+	harmless = strings.Fields(`feature choice decision tradeoff off convention requirement limitation simplification shortcut style preference matter question nit
+		funktion entscheidung fonctionnalité choix característica decisión funcionalidade decisão`)
 )
 
 func another(sentence string) bool {
@@ -183,10 +183,8 @@ func another(sentence string) bool {
 	if m == nil {
 		return false
 	}
-	for _, w := range words(sentence[m[0]:m[1]]) {
-		if harmless[w] {
-			return false
-		}
+	if slices.ContainsFunc(words(sentence[m[0]:m[1]]), func(w string) bool { return slices.Contains(harmless, w) }) {
+		return false
 	}
 	i := strings.IndexAny(sentence[m[0]:], ",:;—–-")
 	again, _ := said(sentence[m[0]+i:], "dismiss")
