@@ -26,6 +26,8 @@ func TestPeople(t *testing.T) {
 			"Так задумано, см. README.", "의도한 동작이라 그대로두겠습니다.",
 			"boss: By design.|Makes sense.", "boss: By design.|👍",
 			"boss: Won't fix.|guest: But it crashes for me!", "Not an issue: it's a deliberate choice.",
+			// what stands beside the refusal is another clause or sentence
+			"Isso já é validado antes, não precisa.", "上面已经校验过了，不需要", "❌ false positive", "nah, YAGNI", "hard no: out of scope",
 		},
 		"unsure": {
 			"boss: Won't fix.|👎", "boss: Won't fix.|OK, but then document it.", "boss: By design.|Bei mir stürzt es ab.", "boss: 误报|线上已经崩了",
@@ -50,6 +52,25 @@ func TestPeople(t *testing.T) {
 			"~~false positive~~ hm, have a look", "Hm <!-- by design -->, hold on", "no bug report without a repro please", "Not a problem to change.",
 			"没问题", "Kein Problem!", "Skip.", "NACK", "lol no", "I mean, technically yes, but who cares 🤷", "Duplicate of the one above.",
 		},
+		"no dismissal": { // a phrase of the table within another sentence; and refusals in words of no table
+			"Hmm, works as expected on Linux. On Windows it hangs.", "We said won't fix in 2021, time to reconsider.", "Deliberate sabotage, or what 😂",
+			"I deliberately broke it to see whether you notice. Well done.", "This is not how we do error handling, I will change it.",
+			"That's not our style either, go ahead.", "I don't care who fixes it, but somebody must.", "Skipping this would hurt us later.",
+			"Unnecessary here, removed the whole block.", "Irrelevant whether it's rare: data loss is data loss.",
+			"The premise that the caller checks is wrong.", "I assumed that the caller checks it. It does not.",
+			"It is handled upstream from v3 on, we are on v2.", "doesn't matter now, the PR gets rewritten",
+			"No thanks to the intern who wrote this, you are right", "Wieso soll das Absicht sein", "Das war mal Absicht.", "Nicht nötig? Sehe ich anders.",
+			"Unnötig kompliziert, ja.", "Da bleibt so einiges zu tun.", "Ce n'est plus voulu depuis la v2.", "Pas d'accord avec Bob, le bot voit juste.",
+			"Volontaire ou pas, ça casse.", "A propósito, gracias por encontrarlo.", "No está bien así.", "Não está certo deixar assim.",
+			"De propósito não foi.", "Вы правы, специально проверил: падает.", "不是误报吧",
+			"保持现状的话会丢数据", "このままではまずいです。", "このままで大丈夫ですか",
+			"仕様ですと言いたいところですが直します", "의도된 게 아닙니다", "TIL this was intentional?! wow",
+			"intentional typo? lol", "boss: By design.|Then the design is wrong.", "boss: By design.|who designed this",
+			"boss: Not needed.|Needed by the exporter, see #12.", "We're OK with the risk here, it runs once a year.", "That lock is held by the caller.",
+			"Not going to touch this in a hotfix.", "The bot misread the regex.", "Brauchen wir nicht, der Aufrufer prüft das.", "Ce cas n'arrive jamais.",
+			"Esto ya se valida antes.", "呼び出し側でチェック済みなので不要です",
+			"нет смысла, вызывается один раз",
+		},
 		"agreed": { // a click beside it is no dismissal
 			"Nope, still broken on my machine.", "I'll own this one: false alarm on my side, the bug is real.", "~~by design~~ ok it's a bug",
 			"Pas besoin de débattre, c'est un bug.", "Ce n'est pas la peine d'en parler plus, il faut corriger.", "No hace falta que te disculpes, es un error mío.",
@@ -59,7 +80,9 @@ func TestPeople(t *testing.T) {
 	} {
 		for _, talk := range list {
 			replies := conversation(who, talk)
-			if got := made(t, replies, false); got != want && !(want == "agreed" && got == "asked" || want == "agreed" && got == "") {
+			switch got := made(t, replies, false); {
+			case got == want, got != "dismissed" && (want == "no dismissal" || want == "agreed"):
+			default:
 				t.Errorf("%q: %q, want %q", talk, got, want)
 			}
 			if want == "agreed" && strings.Contains(made(t, replies, true), "dismissed") {

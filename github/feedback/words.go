@@ -46,7 +46,7 @@ func readTable(file string) map[string][]phrase {
 			out[kind] = append(out[kind], newPhrase(line))
 		}
 	}
-	for _, kind := range []string{"assent", "thanks"} {
+	for _, kind := range []string{"assent", "thanks", "beside"} {
 		slices.SortStableFunc(out[kind], func(a, b phrase) int { return cmp.Compare(len(b.words)+len(b.inside), len(a.words)+len(a.inside)) })
 	}
 	return out
@@ -134,8 +134,10 @@ func Read(body string) Stance {
 
 // signs are what the sentences of an answer say: that the finding is wrong, right, or for later.
 func signs(body string) (no, yes, later bool) {
+	asked := false
 	for _, sentence := range sentences.FindAllString(spell(theirs.ReplaceAllString(own(body), " ")), -1) {
 		if strings.ContainsAny(sentence, "?？") || unmarked.MatchString(sentence) {
+			asked = asked || has(sentence, "dismiss") // "Not needed? I see it otherwise."
 			continue
 		}
 		turned := turns(sentence)
@@ -152,7 +154,7 @@ func signs(body string) (no, yes, later bool) {
 			plain, turned := said(clause, "dismiss")
 			rest := without(clause, "dismiss")
 			denied = denied || refused && !plain && strings.HasPrefix(strings.TrimSpace(clause), "not ") // "fine for a demo, not for us"
-			refused, yes = refused || plain, yes || turned
+			refused, yes = refused || plain && whole(clause), yes || turned
 			if agreed, _ := said(rest, "agree"); agreed || deed(rest) {
 				yes = true
 			}
@@ -160,7 +162,7 @@ func signs(body string) (no, yes, later bool) {
 		}
 		no = no || refused && !denied
 	}
-	return no, yes, later
+	return no && !asked, yes, later
 }
 
 // unmarked are questions that nobody put a mark behind.
@@ -232,6 +234,23 @@ func negates(before []string) bool {
 	return slices.ContainsFunc(table()["negation"], func(p phrase) bool { return at(before, p.words) >= 0 })
 }
 
+// whole reports whether a clause says nothing but a refusal. What stands beside it may turn it
+// round in more ways than a table can know: "works as expected on Linux", "das war mal Absicht".
+func whole(clause string) bool {
+	w := words(clause)
+	w = strings.Fields(cut(w, "dismiss"))
+	for _, p := range table()["beside"] {
+		if p.inside != "" {
+			w = strings.Fields(strings.ReplaceAll(strings.Join(w, " "), p.inside, " "))
+			continue
+		}
+		for i := at(w, p.words); i >= 0; i = at(w, p.words) {
+			w = slices.Delete(slices.Clone(w), i, i+len(p.words))
+		}
+	}
+	return len(w) == 0
+}
+
 // behind reports whether what follows a refusal turns it round: "Absicht ist das nicht".
 func behind(kind string, after []string) bool {
 	if kind != "dismiss" || len(after) == 0 {
@@ -248,6 +267,9 @@ var turning = strings.Fields("nicht keine keinen keines keinesfalls keineswegs n
 // turnedInside is negates for languages that put no spaces between words: a negation stands
 // directly before a phrase, or behind it.
 func turnedInside(whole, phrase string) bool {
+	if !strings.Contains(whole, phrase) {
+		return false
+	}
 	for _, n := range table()["negation"] {
 		if n.inside != "" && (strings.Contains(whole, n.inside+phrase) || strings.Contains(whole, phrase+n.inside)) {
 			return true
@@ -276,6 +298,9 @@ func turns(sentence string) bool {
 			before = strings.Join(w[:i], " ")
 		} else if head, _, ok := strings.Cut(whole, p.inside); ok && p.inside != "" {
 			before = head
+		}
+		if before == "" {
+			continue
 		}
 		if plain, _ := said(before, "dismiss"); plain {
 			return true
