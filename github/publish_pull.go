@@ -105,9 +105,13 @@ func (p *publisher) createPull(ctx context.Context, title, body string) (*gh.Pul
 	return pr, err
 }
 
-// keepPull records the pull request. Ready is Forge's doing alone.
+// keepPull records the pull request. One that has left draft and is a draft again was made one by a
+// person, and is left so.
 func (p *publisher) keepPull(pr *gh.PullRequest, h string) {
 	ref := &pipeline.PullRef{Number: pr.GetNumber(), Node: pr.GetNodeID(), URL: pr.GetHTMLURL(), Ready: !pr.GetDraft()}
+	if was := p.run.Published.Pull; was != nil && was.Number == ref.Number && was.Ready {
+		ref.Ready = true
+	}
 	p.run.Published.Pull, p.pub.Pull = ref, ref
 	p.made("pull", pipeline.Artefact{ID: int64(ref.Number), Node: ref.Node, URL: ref.URL, Hash: h})
 }

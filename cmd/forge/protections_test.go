@@ -194,6 +194,7 @@ var protections = []protection{
 	{"pipeline/agent/fault.go", `inward.ReplaceAllString(text.OneLine(f.said), " …")`, `text.OneLine(f.said)`, "TestReasonIsSaid"},
 	{"cmd/forge/phase/review.go", `review.Findings = append(review.Findings, leaks...)`, `_ = leaks`, "cmd/forge/server: TestPushedSecret"},
 	{"pipeline/sandbox/leaks.go", `if found[i].File == inName {`, `if false {`, "TestLeaksOfABranch"},
+	{"github/publish_pull.go", `was.Number == ref.Number && was.Ready`, `was.Number != ref.Number && was.Ready`, "cmd/forge/server: TestDraftStays"},
 	{"pipeline/check/calls.go", `!c.Raises || c.Ends == ""`, `c.Raises || c.Ends == ""`, "TestEndsCallers"},
 	{"pipeline/look/ends.go", `program && endsIt`, `(program || !program) && endsIt`, "TestFind"},
 	{"pipeline/look/languages.go", `k == point.Ends && f.endsWell(i)`, `k == point.Ends`, "TestFindEnds"},
