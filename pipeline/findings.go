@@ -268,7 +268,10 @@ func (r *Run) implemented(it *Iteration) {
 	for _, d := range it.Impl.Disputes {
 		r.dispute(d)
 	}
-	if it.Disputed = false; it.Impl.Head == it.Impl.Parent && it.Mode != ModeWire && it.Impl.Contract == "" {
+	if it.Disputed = false; it.Impl.Anew {
+		return
+	}
+	if it.Impl.Head == it.Impl.Parent && it.Mode != ModeWire && it.Impl.Contract == "" {
 		r.Counters.EmptyRounds++
 		it.Disputed = r.Counters.EmptyRounds <= staleLimit && (r.allDisputed() || r.onlyProofs(it))
 		return

@@ -137,10 +137,27 @@ func (r *Run) wantsWork(it *Iteration) *Action {
 	return nil
 }
 
+// Anew reports whether the head is another one than the work was sent back with: somebody else has
+// pushed since, who may have done what is asked for.
+func (r *Run) Anew() bool {
+	n := len(r.Iterations)
+	if n < 2 || r.Iterations[n-1].Update != nil {
+		return false
+	}
+	sent := ""
+	switch back := &r.Iterations[n-2]; {
+	case back.Tests != nil:
+		sent = back.Tests.Head
+	case back.Review != nil:
+		sent = back.Review.Head
+	}
+	return sent != "" && r.Head != sent
+}
+
 // nothingDone reports that the implementer left the head as it was, with nothing that
 // the reviewer has to rule on.
 func (r *Run) nothingDone(it *Iteration) bool {
-	return it.Impl != nil && it.Mode != ModeWire && it.Review == nil && !it.Disputed && it.Impl.Head == it.Impl.Parent && it.Impl.Head == r.Head &&
+	return it.Impl != nil && it.Mode != ModeWire && it.Review == nil && !it.Disputed && !it.Impl.Anew && it.Impl.Head == it.Impl.Parent && it.Impl.Head == r.Head &&
 		!r.doneBefore(it)
 }
 

@@ -55,6 +55,7 @@ type Implementation struct {
 	Contract  string    `json:"contract,omitempty"`  // of a module: what the contract must say in another way, and why
 	Doubts    []string  `json:"doubts,omitempty"`    // one line for each issue that has come back and may not be mended by this either: which, and what is missing
 	Disputes  []Dispute `json:"disputes,omitempty"`  // findings that the implementer holds for mistaken
+	Anew      bool      `json:"anew,omitempty"`      // nothing changed, and the head is another one than was sent back: it is for the reviewer; false in older logs
 
 	Proofs []proof.Claim `json:"proofs,omitempty"` // the tests that show the criteria, where loop.proofs wants them
 

@@ -195,6 +195,8 @@ var protections = []protection{
 	{"cmd/forge/phase/review.go", `review.Findings = append(review.Findings, leaks...)`, `_ = leaks`, "cmd/forge/server: TestPushedSecret"},
 	{"pipeline/sandbox/leaks.go", `if found[i].File == inName {`, `if false {`, "TestLeaksOfABranch"},
 	{"github/publish_pull.go", `was.Number == ref.Number && was.Ready`, `was.Number != ref.Number && was.Ready`, "cmd/forge/server: TestDraftStays"},
+	{"pipeline/procedure.go", `return sent != "" && r.Head != sent`, `return sent == ""`, "TestLoop"},
+	{"cmd/forge/phase/implement.go", `impl.Contract == "" && run.Anew()`, `impl.Contract == "" && !run.Anew()`, "cmd/forge/server: TestHumanMends"},
 	{"pipeline/check/calls.go", `!c.Raises || c.Ends == ""`, `c.Raises || c.Ends == ""`, "TestEndsCallers"},
 	{"pipeline/look/ends.go", `program && endsIt`, `(program || !program) && endsIt`, "TestFind"},
 	{"pipeline/look/languages.go", `k == point.Ends && f.endsWell(i)`, `k == point.Ends`, "TestFindEnds"},

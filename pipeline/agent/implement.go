@@ -170,7 +170,12 @@ func (p *phase) locked(ctx context.Context) []string {
 
 // own appends what the run has changed so far.
 func (w *prompt) own() *prompt {
-	return w.data("Your work so far: the change since the base, with the lines' numbers as they are now", inShort(change.Read(w.p.job.Diff)))
+	whose := "Your work so far"
+	if w.p.job.Run.Anew() {
+		whose = "The work so far, with what somebody else has pushed to the branch since it was sent back to you (what is asked for may be done by that: " +
+			"where nothing is left to do, change nothing and submit, and the reviewer looks at it)"
+	}
+	return w.data(whose+": the change since the base, with the lines' numbers as they are now", inShort(change.Read(w.p.job.Diff)))
 }
 
 // inShort is the beginning of a change, and the names of the files behind it.

@@ -440,7 +440,7 @@ func (p *Player) Outcome(verb, rest string, ref *pipeline.PhaseRef, working bool
 		case rest != "nothing":
 			d.Implementation.Head = p.commit()
 		}
-		d.Implementation.Constraints = constraints(asks)
+		d.Implementation.Constraints, d.Implementation.Anew = constraints(asks), strings.HasPrefix(rest, "nothing") && p.Run.Anew()
 		if doubted {
 			d.Implementation.Doubts = strings.Split(doubts, " | ")
 		}

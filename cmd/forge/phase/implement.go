@@ -78,6 +78,7 @@ func (x *Executor) implement(ctx context.Context, run *pipeline.Run, job agent.J
 	if impl.Head, err = x.signed(ctx, run, impl.Head); err != nil {
 		return pipeline.Data{}, err
 	}
+	impl.Anew = impl.Head == impl.Parent && impl.Unable == "" && impl.Contract == "" && run.Anew()
 	return pipeline.Data{Implementation: &impl, Instructions: job.InstructionsUsed(), Lock: locks.update}, nil
 }
 

@@ -170,6 +170,44 @@ func TestHumanPushes(t *testing.T) {
 	}
 }
 
+// A human who pushes what was asked for while the implementer is at it has it looked at: nobody is asked
+// why there is nothing left to change.
+func TestHumanMends(t *testing.T) {
+	t.Parallel()
+	tape := servertest.GreeterTape + `
+-- quality 1/1 --
+>>> submit
+summary: Nearly.
+risk: 1
+findings: [{severity: error, category: correctness, file: greet.sh, line: 1, confidence: 0.9, message: "It is not quoted", fixable: true, fix: {description: "Quote it"}}]
+-- implementer 2@2/1 --
+@expect somebody else has pushed to the branch
+>>> submit
+summary: It is done already
+addressed: [{id: F1, what: somebody else has done it}]
+-- quality 2/1 --
+>>> submit
+summary: Right.
+risk: 1
+findings: []
+rulings: [{id: F1, verdict: fixed, why: it is quoted}]
+`
+	var once sync.Once
+	ts := newTestServer(t, testOptions{tape: tape, on: func(ts *testServer, run *pipeline.Run, e pipeline.Event) {
+		if e.Type == pipeline.EventBounce {
+			once.Do(func() {
+				ts.push(run.Branch, "Quote it", map[string]string{"greet.sh": "echo \"hello, $1\"\n"})
+				ts.outcome("push", "the run goes on from")
+			})
+		}
+	}})
+	ts.label("acme")
+	run := ts.until("verified", func(r *pipeline.Run) bool { return r.State == pipeline.StateVerified || r.Gate() != nil })
+	if run.State != pipeline.StateVerified || len(run.Iterations) != 2 || run.Iterations[1].Impl == nil || !run.Iterations[1].Impl.Anew {
+		t.Errorf("%s: %s", run.Summary(), run.Head)
+	}
+}
+
 func ptr(s string) *string { return &s }
 
 // Covers T7, S19, S20: commands by those who may, answers to those who may not or
