@@ -88,14 +88,19 @@ func (l *labTest) runs(database string) (run *pipeline.Run, parts map[string]*pi
 			l.t.Fatal(err)
 		}
 	}
-	run, err = db.Load(l.t.Context(), 1)
+	list, err := db.Runs(l.t.Context(), store.Filter{})
+	must(err)
+	if len(list) != 1 {
+		l.t.Fatalf("%d runs, want one: %+v", len(list), list)
+	}
+	run, err = db.Load(l.t.Context(), list[0].ID) // PostgreSQL does not give a number again that was not kept
 	must(err)
 	parts = map[string]*pipeline.Run{}
 	for i := range run.Parts {
 		parts[run.Parts[i].ID], err = db.Load(l.t.Context(), run.Parts[i].Run)
 		must(err)
 	}
-	list, err := db.Runs(l.t.Context(), store.Filter{Parent: run.ID})
+	list, err = db.Runs(l.t.Context(), store.Filter{Parent: run.ID})
 	must(err)
 	if len(list) != len(run.Parts) {
 		l.t.Errorf("%d runs build %d modules", len(list), len(run.Parts))
