@@ -162,7 +162,10 @@ func signs(body string) (no, yes, later bool) {
 		}
 		no = no || refused && !denied
 	}
-	return no && !asked, yes, later
+	if no && asked { // "By design? Won't fix. Good catch."
+		return false, false, later
+	}
+	return no, yes, later
 }
 
 // unmarked are questions that nobody put a mark behind.

@@ -136,6 +136,8 @@ func TestPhrases(t *testing.T) {
 func FuzzStanceOf(f *testing.F) {
 	f.Add("Won't fix: by design, isn't it?")
 	f.Add("> a\n```\nb\n")
+	f.Add("n't BY design")
+	f.Add("isn't it by design")
 	f.Fuzz(func(t *testing.T, body string) {
 		if s := Read(body); s != None && s == Read(body+" ?\nMaybe.\nWon't fix.\nGood catch.") {
 			t.Errorf("Read(%q) with yes and no behind it is still %d", body, s)

@@ -23,7 +23,7 @@ var dangers = map[string]*regexp.Regexp{
 	"a closing keyword":          regexp.MustCompile(`(?i)(close[sd]?|fix(e[sd])?|resolve[sd]?)\b[\s:*_]*(#|gh-|https?://|[\w.-]+/[\w.-]+#)`),
 	"an automatic www link":      regexp.MustCompile(`(?i)www\.`),
 	"an invisible letter":        regexp.MustCompile(`[\x{202a}-\x{202e}\x{2066}-\x{2069}\x{e0000}-\x{e007f}\x{feff}\x{00ad}\x00-\x08\x{7f}]`),
-	"a box to tick":              regexp.MustCompile(`(?m)^[\s>*+\-0-9.)]*\[[ xX]\]`),
+	"a box to tick":              regexp.MustCompile(`(?m)^(?:[\s>*+-]|\d+[.)])*\[[ xX]\]`),
 	"an alert":                   regexp.MustCompile(`(?i)\[!(note|tip|important|warning|caution)\]`),
 	"a major release":            regexp.MustCompile(`(?im)^[\s|*]*breaking[ -]change`),
 	"what keeps CI from running": regexp.MustCompile(`(?i)\[(?:skip|no)[ -](?:ci|actions)|\[ci skip|\*\*\*NO_CI|(?m)^skip-checks:`),
