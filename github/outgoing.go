@@ -30,8 +30,8 @@ var fixed = []string{"base", "branch", "commit_id", "content", "environment", "e
 // their end.
 var shown = []string{"body", "summary", "text"}
 
-// applied begins a suggestion. With a part taken out it must not be applied by a click.
-var applied = lazyregexp.New("(?m)^([ \t>]*`{3,})suggestion\\b")
+// suggestionFence begins a suggestion. With a part taken out it must not be applied by a click.
+var suggestionFence = lazyregexp.New("(?m)^([ \t>]*`{3,})suggestion\\b")
 
 // withoutSecrets is the one gate that everything passes which changes something on
 // GitHub. Secrets are taken out of texts, which say so then, to whoever reads them; a
@@ -118,7 +118,7 @@ func (o *outgoing) clean(field string, v any) any {
 		}
 		clean, leaks := o.finder.Text(name, v)
 		if len(leaks) > 0 && slices.Contains(shown, field) {
-			clean = applied.ReplaceAllString(clean, "$1") + takenNote(leaks)
+			clean = suggestionFence.ReplaceAllString(clean, "$1") + takenNote(leaks)
 		}
 		o.taken = append(o.taken, leaks...)
 		return clean

@@ -50,11 +50,11 @@ func Told(l *pipeline.Learning, judges bool) bool {
 	return l.Weight > 0 && !judges && (!Unchecked(l) || l.For > 0)
 }
 
-// Check marks what a run taught itself where a sentence of it names nothing that stands in
+// MarkUnchecked marks what a run taught itself where a sentence of it names nothing that stands in
 // the texts: the record of the run, and the files that it is about. Of a fact all that a
 // sentence names has to stand there, of advice one thing, because it may name what is not there
 // yet. A number counts where it stands in the files: small ones stand in every record.
-func Check(l *pipeline.Learning, record, files string) {
+func MarkUnchecked(l *pipeline.Learning, record, files string) {
 	fact, all := Stands(l) == StandFact, record+"\n"+files
 	for _, s := range sentenceEnd.Split(shortForms.Replace(l.Content), -1) {
 		if len(letter.FindAllString(s, 4)) < 4 { // "e.g."
@@ -62,7 +62,7 @@ func Check(l *pipeline.Learning, record, files string) {
 		}
 		named, missing := 0, 0
 		look := func(w, in string) {
-			if stands(w, in) {
+			if standsIn(w, in) {
 				named++
 			} else {
 				missing++
@@ -108,8 +108,8 @@ func namesIn(s string) (out []string) {
 	return out
 }
 
-// stands reports whether a name stands in a text as a word, or its last part does.
-func stands(name, text string) bool {
+// standsIn reports whether a name stands in a text as a word, or its last part does.
+func standsIn(name, text string) bool {
 	for _, n := range []string{name, lastName.FindString(name)} {
 		if n == "" || !strings.Contains(text, n) {
 			continue

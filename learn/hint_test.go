@@ -9,7 +9,7 @@ import (
 
 // Covers L3: of what a run taught itself each sentence names something that stands in its record
 // or files, or the whole is marked and hardly sure.
-func TestCheck(t *testing.T) {
+func TestMarkUnchecked(t *testing.T) {
 	const record = "finding: error correctness in lib/ship.js, fixed\ntool error: run_tests go test ./... in test: exit status 1\n"
 	const file = "lib/ship.js\nfunction shipCost(weight, zone) {\n\treturn weight > 250 ? 30 : rates[zone]\n}\n"
 	for content, want := range map[string]bool{
@@ -36,13 +36,13 @@ func TestCheck(t *testing.T) {
 		if len(content) > 3 && (content[:3] == "Use" || content[:3] == "Run") {
 			l.Type = pipeline.LearningProcedural
 		}
-		Check(&l, record, file)
+		MarkUnchecked(&l, record, file)
 		if got := !slices.Contains(l.Tags, TagUnchecked); got != want || (l.Base == 0.5) != want || l.Confidence != l.Base {
-			t.Errorf("Check(%q): looked up %t, want %t: %+v", content, got, want, l)
+			t.Errorf("MarkUnchecked(%q): looked up %t, want %t: %+v", content, got, want, l)
 		}
 	}
 	l := pipeline.Learning{Content: "Prices change on Mondays.", Source: pipeline.SourceReflection, Base: 0.1}
-	if Check(&l, record, file); l.Base != 0.1 {
+	if MarkUnchecked(&l, record, file); l.Base != 0.1 {
 		t.Errorf("Check makes it surer: %+v", l)
 	}
 }

@@ -240,18 +240,7 @@ func negates(before []string) bool {
 // whole reports whether a clause says nothing but a refusal. What stands beside it may turn it
 // round in more ways than a table can know: "works as expected on Linux", "das war mal Absicht".
 func whole(clause string) bool {
-	w := words(clause)
-	w = strings.Fields(cut(w, "dismiss"))
-	for _, p := range table()["beside"] {
-		if p.inside != "" {
-			w = strings.Fields(strings.ReplaceAll(strings.Join(w, " "), p.inside, " "))
-			continue
-		}
-		for i := at(w, p.words); i >= 0; i = at(w, p.words) {
-			w = slices.Delete(slices.Clone(w), i, i+len(p.words))
-		}
-	}
-	return len(w) == 0
+	return cut(strings.Fields(without(clause, "dismiss")), "beside") == ""
 }
 
 // behind reports whether what follows a refusal turns it round: "Absicht ist das nicht".
@@ -327,10 +316,8 @@ func cut(w []string, kind string) string {
 			w = words(strings.ReplaceAll(strings.Join(w, " "), p.inside, " "))
 			continue
 		}
-		for i := 0; i+len(p.words) <= len(w); i++ {
-			if slices.Equal(w[i:i+len(p.words)], p.words) {
-				w = slices.Delete(slices.Clone(w), i, i+len(p.words))
-			}
+		for i := at(w, p.words); i >= 0; i = at(w, p.words) {
+			w = slices.Delete(slices.Clone(w), i, i+len(p.words))
 		}
 	}
 	return strings.Join(w, " ")

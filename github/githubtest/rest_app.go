@@ -256,8 +256,8 @@ func getRateLimit(c *call) answer {
 		return obj{"limit": limit, "used": 0, "remaining": limit, "reset": c.s.now().Truncate(time.Hour).Add(time.Hour).Unix()}
 	}
 	return ok(obj{
-		"resources": obj{"core": one(hourlyLimit), "search": one(30), "graphql": one(5000), "integration_manifest": one(5000)},
-		"rate":      one(hourlyLimit),
+		"resources": obj{"core": one(int(c.s.limit.Load())), "search": one(30), "graphql": one(5000), "integration_manifest": one(5000)},
+		"rate":      one(int(c.s.limit.Load())),
 	})
 }
 

@@ -28,8 +28,9 @@ var (
 	closing     = lazyregexp.New("(?i)(c|f|r)(lose[sd]?|ix(?:e[sd])?|esolve[sd]?)(\\b[\\s:*_`~\\\\]*(?:#|gh-|[\\w.-]+/[\\w.-]+\\\\?#|https?://))")
 	// A merge makes a commit message of a pull request's title and body: these keep CI from running.
 	skipsCI     = lazyregexp.New(`(?i)\[((?:skip|no)[ _-]*(?:ci|actions?|checks?|pipelines?|builds?|tests?|azurepipelines|github[ -]actions)|(?:ci|actions?|azurepipelines|travis|circleci|azp|pipelines?)[ _-]*(?:skip|no))\b`)
-	breaking    = lazyregexp.New("(?im)^([\\s>*|_`]*b)(reaking[ -]change)") // and bots from making a major release of it
 	skipTrailer = lazyregexp.New(`(?im)^([\s>*_]*s)(kip-checks\s*:)|(\*{2,}\s*N)(O[_ -]?CI)`)
+	// And this has bots make a major release.
+	breaking = lazyregexp.New("(?im)^([\\s>*|_`]*b)(reaking[ -]change)")
 	// Whoever ticks a box says what stands behind it: only Forge's own can be ticked.
 	taskBox = lazyregexp.New(`(?m)^((?:[ \t]*(?:>|[-*+]|\d{1,9}[.)]))*[ \t]*)\[([ \t\x{a0}xX])\]`)
 	// GitHub shows `> [!TIP]` as a box of its own, which people take for Forge's word.

@@ -99,7 +99,7 @@ func unquoted(note string) string {
 // Keeps says by what the reason for which something is to be forgotten, or a note below,
 // seems to say that it is not; "" for plain ones. Reasons negate ("it does not hold any
 // more"), so that a negation counts at their beginning alone, and there not when it says what
-// is no more. A note is taken as that of another command is, but for what it says to be no more.
+// is no more. A note is taken as that of another command is, except for what it says to be no more.
 func Keeps(name, slug, reason, note string) string {
 	low := strings.ReplaceAll(strings.ToLower(reason), "’", "'")
 	first, _ := cutWord(slug)

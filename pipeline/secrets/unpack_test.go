@@ -75,6 +75,10 @@ func picture(kind, text string) string {
 // Covers S25: in archives, in one another, in pictures and documents.
 func TestPacked(t *testing.T) {
 	m := maker{rand.New(rand.NewPCG(31, 32))}
+	prose := "" // without which zstd would not find it worth packing
+	for i := range 400 {
+		prose += fmt.Sprintf("line %d of %d\n", i*i%397, i*7%100)
+	}
 	for range 5 {
 		secret := m.seeds()["github-token personal"]
 		text := "first line\ntoken = " + secret + "\n"
@@ -82,7 +86,7 @@ func TestPacked(t *testing.T) {
 			"zip": zipped("conf/app.properties", text), "zip, twice": zipped("in.zip", zipped("a", text)), "the name of a file in a zip": zipped(secret, "x"),
 			"a zip of a tar of gzip": zipped("a.tar.gz", gzipped(tarred("a", text))), "tar": tarred("a", text), "the name in a tar": tarred(secret, "x"),
 			"gzip in a tar": tarred("a.gz", gzipped(text)), "tgz": gzipped(tarred("a", text)), "zlib": deflated(text), "gzip, twice": gzipped(gzipped(text)),
-			"zstd": zstded(text), "zstd of a tar": zstded(tarred("a", text)),
+			"zstd": zstded(prose + text), "zstd of a tar": zstded(tarred("a", prose+text)),
 			"an office document": zipped("word/document.xml", "<w:t>"+secret[:20]+"</w:t></w:r><w:r><w:t>"+secret[20:]+"</w:t>"),
 			"a picture":          picture("tEXt", "Comment\x00"+secret), "a picture, packed": picture("zTXt", "Comment\x00\x00"+deflated(secret)),
 			"a document": "%PDF-1.4\n1 0 obj<</Filter/FlateDecode>>stream\n" + deflated("("+secret+") Tj") + "\nendstream endobj\n%%EOF\n",

@@ -392,7 +392,7 @@ func (m *Learner) quoted(ctx context.Context, run *pipeline.Run, list []pipeline
 				about += p + "\n" + text + "\n"
 			}
 		}
-		learn.Check(l, record, about)
+		learn.MarkUnchecked(l, record, about)
 		kept = append(kept, *l)
 	}
 	return kept, left

@@ -107,7 +107,8 @@ func (h *githubClient) Prepare(ctx context.Context, n pipeline.Notice) (pipeline
 		return pipeline.Start{}, err
 	}
 	if head == "" {
-		return pipeline.Start{}, refuse("`%s`, the default branch of %s, has no commit that can be read. Push one, or choose another default branch in the repository's settings, then put the label on again.", n.Repo.DefaultBranch, n.Repo.FullName())
+		return pipeline.Start{}, refuse("`%s`, the default branch of %s, has no commit that can be read. Push one, or choose another "+
+			"default branch in the repository's settings, then put the label on again.", n.Repo.DefaultBranch, n.Repo.FullName())
 	}
 	named := n.Task
 	if own := ofIncident.FindString(named.Title); own != "" { // no words of an alert become a branch's name

@@ -11,10 +11,13 @@ var proxied = []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host"
 	"Fastly-Client-Ip", "X-Envoy-External-Address", "X-Amzn-Trace-Id", "Ngrok-Auth-User-Id"}
 
 // ThisMachine reports whether a request comes from this machine and calls the server by
-// a name that only this machine has. What a proxy on it passes on does not, as far as it
-// can be told: by a header, by the name asked for, or by HTTP/1.0, which nginx speaks to
+// a name that only this machine has.
+func ThisMachine(r *http.Request) bool { return overLoopback(r) && localName(r.Host) }
+
+// overLoopback reports whether a request comes from this machine. What a proxy on it passes
+// on does not, as far as it can be told: by a header, or by HTTP/1.0, which nginx speaks to
 // what is behind it.
-func ThisMachine(r *http.Request) bool {
+func overLoopback(r *http.Request) bool {
 	for _, h := range proxied {
 		if len(r.Header.Values(h)) > 0 {
 			return false
@@ -22,17 +25,16 @@ func ThisMachine(r *http.Request) bool {
 	}
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	ip := net.ParseIP(host)
-	return err == nil && ip != nil && ip.IsLoopback() && localName(r.Host) && r.ProtoAtLeast(1, 1)
+	return err == nil && ip != nil && ip.IsLoopback() && r.ProtoAtLeast(1, 1)
 }
 
 // whyNotHere says why a request is not one of who sits at this machine; "": it is.
 func whyNotHere(r *http.Request) string {
 	switch {
-	case ThisMachine(r):
-		return ""
-	case localName(r.Host):
+	case !overLoopback(r):
 		return "These pages are shown to this machine alone. To see them from elsewhere let people sign in with GitHub: set dashboard to github (FORGE_DASHBOARD=github)."
-	default:
+	case !localName(r.Host):
 		return "These pages answer to http://localhost, http://127.0.0.1 and http://[::1] alone. To use another name let people sign in with GitHub: set dashboard to github (FORGE_DASHBOARD=github)."
 	}
+	return ""
 }
