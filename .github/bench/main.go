@@ -226,9 +226,8 @@ func startForge(ctx context.Context, dir string, gh *githubtest.Server) (*forgeS
 
 // round sends one round of deliveries and waits until they are taken in.
 func (t *target) round(ctx context.Context, round int, body []byte, o options) error {
-	mac := hmac.New(sha256.New, []byte(t.secret))
-	mac.Write(body)
-	signature := "sha256=" + hex.EncodeToString(mac.Sum(nil))
+	each := o.deliveries / o.connections
+	signatures := t.sign(body, round, o.connections*each)
 	var mu sync.Mutex
 	var took []float64
 	var failed error
@@ -240,7 +239,7 @@ func (t *target) round(ctx context.Context, round int, body []byte, o options) e
 	begin := time.Now()
 	for c := range o.connections {
 		wg.Go(func() {
-			list, err := t.connection(fmt.Sprintf("%d-%d", round, c), signature, body, o.deliveries/o.connections)
+			list, err := t.connection(bytes.Clone(body), round, c*each, signatures[c*each:(c+1)*each])
 			mu.Lock()
 			defer mu.Unlock()
 			took, failed = append(took, list...), errors.Join(failed, err)
@@ -255,8 +254,8 @@ func (t *target) round(ctx context.Context, round int, body []byte, o options) e
 	if err != nil {
 		return err
 	}
-	each := func(d time.Duration) float64 { return float64(d.Microseconds()) / float64(len(took)) }
-	t.cpu = append(t.cpu, each(answered-before))
+	share := func(d time.Duration) float64 { return float64(d.Microseconds()) / float64(len(took)) }
+	t.cpu = append(t.cpu, share(answered-before))
 	slices.Sort(took)
 	t.rates = append(t.rates, float64(len(took))/elapsed.Seconds())
 	t.p99 = append(t.p99, took[len(took)*99/100])
@@ -267,7 +266,7 @@ func (t *target) round(ctx context.Context, round int, body []byte, o options) e
 		return err
 	}
 	all, err := cpuTime(t.pid)
-	t.later = append(t.later, each(all-before))
+	t.later = append(t.later, share(all-before))
 	return err
 }
 
@@ -310,8 +309,23 @@ func (t *target) takenIn(ctx context.Context, round, want int) error {
 	}
 }
 
-// connection sends deliveries one after the other and returns the answers' times in ms.
-func (t *target) connection(name, signature string, body []byte, n int) ([]float64, error) {
+// sign returns the signatures of a round's payloads. They are made before the clock
+// runs: the client shares the processors with the server.
+func (t *target) sign(body []byte, round, n int) []string {
+	body = bytes.Clone(body)
+	list := make([]string, n)
+	for i := range list {
+		number(body, round, i)
+		mac := hmac.New(sha256.New, []byte(t.secret))
+		mac.Write(body)
+		list[i] = "sha256=" + hex.EncodeToString(mac.Sum(nil))
+	}
+	return list
+}
+
+// connection sends deliveries one after the other, the first of which has the number
+// from, and returns the answers' times in ms.
+func (t *target) connection(body []byte, round, from int, signatures []string) ([]float64, error) {
 	conn, err := net.Dial("tcp", t.address)
 	if err != nil {
 		return nil, err
@@ -319,9 +333,10 @@ func (t *target) connection(name, signature string, body []byte, n int) ([]float
 	defer conn.Close()
 	answer := make([]byte, 4096)
 	var took []float64
-	for i := range n {
+	for i, signature := range signatures {
+		number(body, round, from+i)
 		head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nUser-Agent: GitHub-Hookshot/bench\r\nX-GitHub-Event: pull_request\r\n"+
-			"X-GitHub-Delivery: %s-%s-%d\r\nX-Hub-Signature-256: %s\r\nContent-Length: %d\r\n\r\n", t.path, t.address, t.name[:1], name, i, signature, len(body))
+			"X-GitHub-Delivery: %s-%d-%d\r\nX-Hub-Signature-256: %s\r\nContent-Length: %d\r\n\r\n", t.path, t.address, t.name[:1], round, from+i, signature, len(body))
 		begin := time.Now()
 		msg := net.Buffers{[]byte(head), body}
 		if _, err := msg.WriteTo(conn); err != nil {

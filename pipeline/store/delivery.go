@@ -20,7 +20,7 @@ const maxAttempts = 5
 // deliveryWidth is how many parameters a row of deliveries takes.
 const deliveryWidth = 13
 
-var insertDeliveries = newBulkInsert(`INSERT INTO deliveries (guid, event, action, repo, received, payload, state, attempts, outcome, finished, quiet, lane, digest) VALUES `, deliveryWidth, ` ON CONFLICT DO NOTHING`)
+var insertDeliveries = newBulkInsert(`INTO deliveries (guid, event, action, repo, received, payload, state, attempts, outcome, finished, quiet, lane, digest) VALUES `, deliveryWidth, ` ON CONFLICT DO NOTHING`)
 
 // KeepDeliveries stores deliveries in one transaction. One whose GUID is known is
 // passed over; one whose digest is known by another GUID is kept as handled, without its

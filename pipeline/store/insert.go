@@ -11,9 +11,10 @@ import (
 // few statements to prepare, few round trips.
 var chunkSizes = [...]int{64, 32, 16, 8, 4, 2, 1}
 
-// A bulkInsert is an INSERT of several rows at once.
+// A bulkInsert is an INSERT of several rows at once. When it fails, its whole transaction
+// does: SQLite then need not keep what the pages were like before it.
 type bulkInsert struct {
-	head  string                     // up to VALUES
+	head  string                     // INTO table (columns) VALUES
 	cols  int                        // parameters of a row
 	tail  string                     // ON CONFLICT …
 	texts map[dialect]map[int]string // for every chunk size
@@ -35,6 +36,10 @@ func newBulkInsert(head string, cols int, tail string) *bulkInsert {
 // looks for the name of each among those of all, so there they have none.
 func (b *bulkInsert) build(of dialect, rows int) string {
 	var s strings.Builder
+	s.WriteString("INSERT ")
+	if of == dialectSQLite {
+		s.WriteString("OR ROLLBACK ")
+	}
 	s.WriteString(b.head)
 	p := 0
 	for r := range rows {

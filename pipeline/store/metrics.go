@@ -37,7 +37,7 @@ const (
 // metricColumns are the columns of the table.
 const metricColumns = 8
 
-var addMetrics = newBulkInsert(`INSERT INTO metric_snapshots (repo, day, metric, label, bucket, n, total, squares) VALUES `, metricColumns,
+var addMetrics = newBulkInsert(`INTO metric_snapshots (repo, day, metric, label, bucket, n, total, squares) VALUES `, metricColumns,
 	` ON CONFLICT (repo, day, metric, label, bucket) DO UPDATE SET n = metric_snapshots.n + excluded.n,
 	total = metric_snapshots.total + excluded.total, squares = metric_snapshots.squares + excluded.squares`)
 

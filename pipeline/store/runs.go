@@ -94,7 +94,7 @@ func (d *DB) claim(ctx context.Context, tx *sql.Tx, key string, e pipeline.Event
 	return 0, ErrConflict
 }
 
-var insertEvents = newBulkInsert(`INSERT INTO events (run, seq, id, type, source, time, data) VALUES `, 7, ` ON CONFLICT DO NOTHING`)
+var insertEvents = newBulkInsert(`INTO events (run, seq, id, type, source, time, data) VALUES `, 7, ` ON CONFLICT DO NOTHING`)
 
 // errRepeated says that an event was there already; the append starts over
 // without it.
