@@ -46,7 +46,7 @@ func (f *leased) latest() *pipeline.Run {
 	return &run
 }
 
-func (e *Engine[W, T]) sleep(ctx context.Context, d time.Duration) error {
+func (e *Engine) sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -60,7 +60,7 @@ func (e *Engine[W, T]) sleep(ctx context.Context, d time.Duration) error {
 
 // advance does what is to do for a run, under its lease. With yield it stops
 // between iterations, so that the queue can decide who is next.
-func (e *Engine[W, T]) advance(ctx context.Context, id int64, yield bool) (v verdict, err error) {
+func (e *Engine) advance(ctx context.Context, id int64, yield bool) (v verdict, err error) {
 	if e.draining() {
 		return verdict{due: true}, nil
 	}
@@ -118,7 +118,7 @@ func (e *Engine[W, T]) advance(ctx context.Context, id int64, yield bool) (v ver
 
 // release gives the run back, to be looked at again after a while when there is
 // one. It does not when events have arrived that nobody has looked at.
-func (e *Engine[W, T]) release(ctx context.Context, f *leased, after time.Duration) (ok bool, err error) {
+func (e *Engine) release(ctx context.Context, f *leased, after time.Duration) (ok bool, err error) {
 	e.active.CompareAndDelete(f.id, f) // before the lease: what arrives from then on is for whoever comes next
 	if after > 0 {
 		ok, err = e.store.Postpone(ctx, f.id, f.owner, f.run.Seq, e.now().Add(after))
@@ -141,7 +141,7 @@ func (e *Engine[W, T]) release(ctx context.Context, f *leased, after time.Durati
 }
 
 // interrupted tells an end from outside from an error.
-func (e *Engine[W, T]) interrupted(ctx context.Context, err error) (verdict, error) {
+func (e *Engine) interrupted(ctx context.Context, err error) (verdict, error) {
 	cause := context.Cause(ctx)
 	var foreign *foreignError
 	switch {
@@ -162,7 +162,7 @@ func (e *Engine[W, T]) interrupted(ctx context.Context, err error) (verdict, err
 
 // renew renews the lease. It takes no longer than until the next time: a database that
 // cannot be reached may never answer.
-func (e *Engine[W, T]) renew(ctx context.Context, f *leased) (ok bool, err error) {
+func (e *Engine) renew(ctx context.Context, f *leased) (ok bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, max(e.LeaseTTL/4, time.Second))
 	defer cancel()
 	asked := int64(sinceBoot())
@@ -174,7 +174,7 @@ func (e *Engine[W, T]) renew(ctx context.Context, f *leased) (ok bool, err error
 
 // own returns nil while the run is this worker's: its lease has not run out, or nobody
 // has taken it over by now.
-func (e *Engine[W, T]) own(ctx context.Context, f *leased) error {
+func (e *Engine) own(ctx context.Context, f *leased) error {
 	if sinceBoot()-time.Duration(f.known.Load()) < e.LeaseTTL {
 		return nil
 	}
@@ -198,7 +198,7 @@ func sinceBoot() time.Duration {
 
 // keep renews the lease until ctx is done. When the lease is lost, or could not be
 // renewed for as long as it lasts, it ends the work.
-func (e *Engine[W, T]) keep(ctx context.Context, cancel context.CancelCauseFunc, f *leased) {
+func (e *Engine) keep(ctx context.Context, cancel context.CancelCauseFunc, f *leased) {
 	t := time.NewTicker(e.LeaseTTL / 4)
 	defer t.Stop()
 	missed := 0
@@ -227,7 +227,7 @@ func (e *Engine[W, T]) keep(ctx context.Context, cancel context.CancelCauseFunc,
 }
 
 // heed ends the work on a run when people stop it, until ctx is done.
-func (e *Engine[W, T]) heed(ctx context.Context, cancel context.CancelCauseFunc, run int64, repo string) {
+func (e *Engine) heed(ctx context.Context, cancel context.CancelCauseFunc, run int64, repo string) {
 	t := time.NewTicker(min(e.Watch, heedEvery))
 	defer t.Stop()
 	for {
@@ -252,7 +252,7 @@ func (e *Engine[W, T]) heed(ctx context.Context, cancel context.CancelCauseFunc,
 const heedEvery = 500 * time.Millisecond
 
 // letGo ends the lease early; the run stays due. It happens also when ctx is done.
-func (e *Engine[W, T]) letGo(ctx context.Context, f *leased) error {
+func (e *Engine) letGo(ctx context.Context, f *leased) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	return e.store.Drop(ctx, f.id, f.owner)
@@ -260,7 +260,7 @@ func (e *Engine[W, T]) letGo(ctx context.Context, f *leased) error {
 
 // takeSteps carries out one action after the other until nothing is left to do, or
 // the run has to wait or yields.
-func (e *Engine[W, T]) takeSteps(ctx context.Context, f *leased, yield bool) (verdict, error) {
+func (e *Engine) takeSteps(ctx context.Context, f *leased, yield bool) (verdict, error) {
 	for {
 		if ctx.Err() != nil {
 			return verdict{}, context.Cause(ctx)
@@ -304,14 +304,14 @@ func (e *Engine[W, T]) takeSteps(ctx context.Context, f *leased, yield bool) (ve
 
 // afresh reports whether a run waits for a model's provider that this server has not asked
 // for it: the key or the model may be another one than when it began to wait.
-func (e *Engine[W, T]) afresh(run *pipeline.Run) bool {
+func (e *Engine) afresh(run *pipeline.Run) bool {
 	_, tried := e.awaited.Load(run.ID)
 	return run.Await != nil && run.Await.Model && !run.Await.Woken && !tried
 }
 
 // idle is for a run that has nothing to do. When the time is over for which it
 // waits, what then happens is written down, and over is true.
-func (e *Engine[W, T]) idle(ctx context.Context, f *leased) (v verdict, over bool, err error) {
+func (e *Engine) idle(ctx context.Context, f *leased) (v verdict, over bool, err error) {
 	at, events := f.run.Alarm()
 	if at.IsZero() {
 		return verdict{}, false, nil
@@ -336,7 +336,7 @@ func bounced(act pipeline.Action) bool {
 }
 
 // carryOut does one action. wait is how long the run has to wait before it.
-func (e *Engine[W, T]) carryOut(ctx context.Context, f *leased, act pipeline.Action) (wait time.Duration, err error) {
+func (e *Engine) carryOut(ctx context.Context, f *leased, act pipeline.Action) (wait time.Duration, err error) {
 	e.Logger.DebugContext(ctx, "action", logRun, f.id, logRepo, f.run.Repo.FullName(), logAction, act.Key)
 	switch act.Kind {
 	case pipeline.ActionRecord:
@@ -354,7 +354,7 @@ func (e *Engine[W, T]) carryOut(ctx context.Context, f *leased, act pipeline.Act
 }
 
 // append writes events to the run. run is changed; on a conflict it is stale.
-func (e *Engine[W, T]) append(ctx context.Context, run *pipeline.Run, events []pipeline.Event, also func(context.Context, T) error) error {
+func (e *Engine) append(ctx context.Context, run *pipeline.Run, events []pipeline.Event, also func(context.Context, *Tx) error) error {
 	if err := fence.Check(ctx); err != nil {
 		return err
 	}
@@ -384,7 +384,7 @@ func (e *Engine[W, T]) append(ctx context.Context, run *pipeline.Run, events []p
 // appendResult appends events that are results, on top of whatever has happened
 // meanwhile, as long as the run still wants them. It reports whether it did. The
 // end of ctx does not keep it from writing down what was done.
-func (e *Engine[W, T]) appendResult(ctx context.Context, f *leased, events []pipeline.Event, wanted func(*pipeline.Run) bool) (bool, error) {
+func (e *Engine) appendResult(ctx context.Context, f *leased, events []pipeline.Event, wanted func(*pipeline.Run) bool) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	f.mu.Lock()
@@ -402,7 +402,7 @@ func (e *Engine[W, T]) appendResult(ctx context.Context, f *leased, events []pip
 }
 
 // catchUp takes in the events that others have appended.
-func (e *Engine[W, T]) catchUp(ctx context.Context, f *leased) error {
+func (e *Engine) catchUp(ctx context.Context, f *leased) error {
 	events, err := e.store.Events(ctx, f.id, f.run.Seq)
 	if err != nil {
 		return fmt.Errorf("read new events: %w", err)

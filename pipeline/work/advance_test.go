@@ -14,7 +14,6 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/command"
 	"forge/pipeline/fence"
-	"forge/pipeline/store"
 )
 
 // Covers T1, M4: a run goes through its phases to its end, every step an event.
@@ -412,7 +411,7 @@ func TestStoodStill(t *testing.T) {
 }
 
 // unreachable is a store that never answers who has a lease.
-type unreachable struct{ Store[*store.Tx] }
+type unreachable struct{ Store }
 
 func (unreachable) Renew(ctx context.Context, _ int64, _ string, _ time.Time, _ time.Duration) (bool, error) {
 	if _, ok := ctx.Deadline(); !ok {
@@ -506,7 +505,7 @@ func TestClockJumps(t *testing.T) {
 				return time.Now().Add(time.Duration(ahead.Load()))
 			}
 			id := newRun(t, k, 7)
-			var e *sqliteEngine
+			var e *Engine
 			var inside, beside atomic.Int64
 			opts.Executor = &fakePhases{do: func(ctx context.Context, run *pipeline.Run, act pipeline.Action, emit Emit) ([]pipeline.Event, error) {
 				if inside.Add(1) > 1 {

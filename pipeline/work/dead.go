@@ -27,7 +27,7 @@ const maxDead = 1000
 
 // Dead lists dead letters: deliveries, then jobs of runs whose advancing broke
 // down. The engine need not be started, but River's tables must be there.
-func (e *Engine[W, T]) Dead(ctx context.Context) ([]DeadLetter, error) {
+func (e *Engine) Dead(ctx context.Context) ([]DeadLetter, error) {
 	deliveries, err := e.store.DeadDeliveries(ctx, maxDead)
 	if err != nil {
 		return nil, fmt.Errorf("list dead deliveries: %w", err)
@@ -40,7 +40,7 @@ func (e *Engine[W, T]) Dead(ctx context.Context) ([]DeadLetter, error) {
 		return out, nil
 	}
 	var jobs *river.JobListResult
-	err = e.store.Tx(ctx, func(ctx context.Context, tx T) (err error) {
+	err = e.store.Tx(ctx, func(ctx context.Context, tx *Tx) (err error) {
 		jobs, err = e.adder.JobListTx(ctx, tx, river.NewJobListParams().Kinds(advance{}.Kind()).States(rivertype.JobStateDiscarded).First(maxDead))
 		return err
 	})
@@ -65,7 +65,7 @@ func (e *Engine[W, T]) Dead(ctx context.Context) ([]DeadLetter, error) {
 }
 
 // Redrive tries a dead letter again, with all its tries.
-func (e *Engine[W, T]) Redrive(ctx context.Context, id string) error {
+func (e *Engine) Redrive(ctx context.Context, id string) error {
 	kind, name, _ := strings.Cut(id, "/")
 	switch kind {
 	case "delivery":
@@ -88,11 +88,11 @@ func (e *Engine[W, T]) Redrive(ctx context.Context, id string) error {
 }
 
 // redriveJob puts a new job in the place of a dead one.
-func (e *Engine[W, T]) redriveJob(ctx context.Context, id int64) error {
+func (e *Engine) redriveJob(ctx context.Context, id int64) error {
 	if e.adder == nil {
 		return errors.New("the engine has no database drivers")
 	}
-	return e.store.Tx(ctx, func(ctx context.Context, tx T) error {
+	return e.store.Tx(ctx, func(ctx context.Context, tx *Tx) error {
 		j, err := e.adder.JobGetTx(ctx, tx, id)
 		if err != nil {
 			return err

@@ -37,7 +37,7 @@ func (f *family) take() []int64 {
 // Drive advances a run, and those that build its modules, without jobs, until all of
 // them have ended or wait for a human. It waits where publishing has to wait. A run
 // that another worker has the lease of is left to it.
-func (e *Engine[W, T]) Drive(ctx context.Context, id int64) error {
+func (e *Engine) Drive(ctx context.Context, id int64) error {
 	run, err := e.store.Load(ctx, id)
 	if err != nil {
 		return fmt.Errorf("drive run %d: %w", id, err)
@@ -67,7 +67,7 @@ func (e *Engine[W, T]) Drive(ctx context.Context, id int64) error {
 	return e.driveAll(ctx, fam)
 }
 
-func (e *Engine[W, T]) driveAll(ctx context.Context, fam *family) error {
+func (e *Engine) driveAll(ctx context.Context, fam *family) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type end struct {
@@ -110,7 +110,7 @@ func (e *Engine[W, T]) driveAll(ctx context.Context, fam *family) error {
 }
 
 // driveOne advances one run until it has ended or waits.
-func (e *Engine[W, T]) driveOne(ctx context.Context, run int64) error {
+func (e *Engine) driveOne(ctx context.Context, run int64) error {
 	for {
 		v, err := e.advance(ctx, run, false)
 		if err != nil {

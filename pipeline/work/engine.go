@@ -239,18 +239,16 @@ func newTrace() string {
 	return hex.EncodeToString(b[:])
 }
 
-// Engine advances runs. W is the transaction of the driver that works on jobs, T
-// that of the store.
-type Engine[W, T any] struct {
+// Engine advances runs.
+type Engine struct {
 	Options
-	store  Store[T]
+	store  Store
 	decide func(*pipeline.Run) *pipeline.Action
 	retry  func(try int) time.Duration // of a job that broke down
 
-	work   riverdriver.Driver[W]
-	insert riverdriver.Driver[T]
-	worker *river.Client[W] // nil until Start
-	adder  *river.Client[T] // nil without drivers
+	queue  queue              // nil without drivers
+	worker client             // of the queue; nil until Start
+	adder  *river.Client[*Tx] // nil without drivers
 
 	id      string // of this engine, for leases
 	name    string // of this process and engine, likewise
@@ -283,7 +281,7 @@ const (
 // New makes an engine. work is the driver that jobs are fetched with, insert the
 // one that adds jobs to the store's transactions; both are of the same database.
 // An engine that is only driven (see Drive) needs neither: pass nil.
-func New[W, T any](work riverdriver.Driver[W], insert riverdriver.Driver[T], store Store[T], opts Options) (*Engine[W, T], error) {
+func New[W any](work riverdriver.Driver[W], insert riverdriver.Driver[*Tx], store Store, opts Options) (*Engine, error) {
 	if err := opts.defaults(); err != nil {
 		return nil, err
 	}
@@ -291,12 +289,13 @@ func New[W, T any](work riverdriver.Driver[W], insert riverdriver.Driver[T], sto
 		return nil, errors.New("new engine: the working and the inserting driver go together: give both or none")
 	}
 	id := newTrace()[:12]
-	e := &Engine[W, T]{
-		id: id, Options: opts, store: knowing[T]{store}, decide: pipeline.Decide, retry: retryDelay, work: work, insert: insert,
+	e := &Engine{
+		id: id, Options: opts, store: knowing{store}, decide: pipeline.Decide, retry: retryDelay,
 		name: strings.TrimPrefix(opts.Name+"/"+id, "/"), drain: make(chan struct{}), wake: make(chan struct{}, 1),
 		watchers: map[int64]map[chan struct{}]bool{}, held: map[int64]time.Time{},
 	}
-	if insert != nil {
+	if work != nil {
+		e.queue = driver[W]{work}
 		adder, err := river.NewClient(insert, &river.Config{Logger: quiet(opts.Logger)})
 		if err != nil {
 			return nil, fmt.Errorf("new engine: inserting client: %w", err)
@@ -309,8 +308,8 @@ func New[W, T any](work riverdriver.Driver[W], insert riverdriver.Driver[T], sto
 // Start brings River's tables up to date, takes over what an earlier process left,
 // and begins to work: on runs, and on deliveries when the options have a Hub. It
 // returns once jobs are being fetched. Only Stop ends it, not ctx.
-func (e *Engine[W, T]) Start(ctx context.Context) error {
-	if e.work == nil {
+func (e *Engine) Start(ctx context.Context) error {
+	if e.queue == nil {
 		return errors.New("start engine: it was made without database drivers and can only be driven")
 	}
 	e.mu.Lock()
@@ -351,7 +350,7 @@ func (e *Engine[W, T]) Start(ctx context.Context) error {
 // Stop ends the engine in order: nothing new is fetched, running phases end at
 // their next step, or after the grace period where they stand, and are done again
 // after the next start. When ctx is done first, everything is cancelled at once.
-func (e *Engine[W, T]) Stop(ctx context.Context) error {
+func (e *Engine) Stop(ctx context.Context) error {
 	e.mu.Lock()
 	state := e.state
 	e.state = stateStopping
@@ -382,14 +381,14 @@ func (e *Engine[W, T]) Stop(ctx context.Context) error {
 }
 
 // ID is what this engine's leases are told by.
-func (e *Engine[W, T]) ID() string { return e.id }
+func (e *Engine) ID() string { return e.id }
 
 // Wake tells the intake that a delivery has come. It never blocks.
-func (e *Engine[W, T]) Wake() { signal(e.wake) }
+func (e *Engine) Wake() { signal(e.wake) }
 
 // Heartbeat is when the engine last looked for due runs; the zero time before the first
 // look. It looks every Options.Tick while it works and the database answers.
-func (e *Engine[W, T]) Heartbeat() time.Time {
+func (e *Engine) Heartbeat() time.Time {
 	if n := e.beat.Load(); n != 0 {
 		return time.UnixMicro(n).UTC()
 	}
@@ -398,7 +397,7 @@ func (e *Engine[W, T]) Heartbeat() time.Time {
 
 // Notify tells a phase of the run that is being executed to look at once whether it
 // may go on. Call it after appending to a run from this process.
-func (e *Engine[W, T]) Notify(run int64) {
+func (e *Engine) Notify(run int64) {
 	if f, ok := e.driven.Load(run); ok {
 		f.(*family).call(run)
 	}
@@ -409,7 +408,7 @@ func (e *Engine[W, T]) Notify(run int64) {
 	}
 }
 
-func (e *Engine[W, T]) watch(run int64) (changed chan struct{}, forget func()) {
+func (e *Engine) watch(run int64) (changed chan struct{}, forget func()) {
 	c := make(chan struct{}, 1)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -427,7 +426,7 @@ func (e *Engine[W, T]) watch(run int64) (changed chan struct{}, forget func()) {
 	}
 }
 
-func (e *Engine[W, T]) draining() bool {
+func (e *Engine) draining() bool {
 	select {
 	case <-e.drain:
 		return true
@@ -437,7 +436,7 @@ func (e *Engine[W, T]) draining() bool {
 }
 
 // now is the engine's clock as events keep it: UTC, microseconds.
-func (e *Engine[W, T]) now() time.Time { return e.Now().UTC().Truncate(time.Microsecond) }
+func (e *Engine) now() time.Time { return e.Now().UTC().Truncate(time.Microsecond) }
 
 func signal(c chan struct{}) {
 	select {

@@ -29,9 +29,9 @@ func isForeign(err error) bool {
 }
 
 // knowing is a store that gives no runs to work on but those whose every event is known.
-type knowing[T any] struct{ Store[T] }
+type knowing struct{ Store }
 
-func (s knowing[T]) Load(ctx context.Context, id int64) (*pipeline.Run, error) {
+func (s knowing) Load(ctx context.Context, id int64) (*pipeline.Run, error) {
 	run, err := s.Store.Load(ctx, id)
 	if err == nil && run.Unknown != "" {
 		return nil, &foreignError{run: id, of: run.Unknown}
@@ -40,14 +40,14 @@ func (s knowing[T]) Load(ctx context.Context, id int64) (*pipeline.Run, error) {
 }
 
 // leave lets a run alone for a while: it stays due, for a server that knows its events.
-func (e *Engine[W, T]) leave(why *foreignError) {
+func (e *Engine) leave(why *foreignError) {
 	if _, known := e.foreign.Swap(why.run, e.now().Add(foreignAgain)); !known {
 		e.Logger.Error("a run is left to a newer server", logRun, why.run, logError, why)
 	}
 }
 
 // left reports whether a run is let alone now.
-func (e *Engine[W, T]) left(run int64) bool {
+func (e *Engine) left(run int64) bool {
 	until, ok := e.foreign.Load(run)
 	return ok && e.now().Before(until.(time.Time))
 }

@@ -34,7 +34,7 @@ func future(id string) pipeline.Event {
 // these mean for the run is not in what it sees. Both wait for the newer one.
 func TestEventsOfANewerServer(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, k *keeper, mk func(Options) machine) {
+	onBoth(t, func(t *testing.T, k *keeper, mk func(Options) *Engine) {
 		opts := options(t)
 		older, hub := &fakePhases{}, &fakeGitHub{}
 		opts.Executor, opts.Hub, opts.Read = older, hub, readWords
@@ -44,7 +44,7 @@ func TestEventsOfANewerServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := mk(opts)
-		startMachine(t, m)
+		start(t, m)
 		deliver(t, k, "stop", "command 7 stop")
 		deliver(t, k, "help", "command 8 help")
 		w.untilState(t, k, own, pipeline.StateVerified) // what it knows goes on
@@ -108,7 +108,7 @@ func TestNewerServerWritesMeanwhile(t *testing.T) {
 	if _, err := e.Tell(t.Context(), id, "x", command.Line{Name: "stop"}, maintainer, "dashboard"); err == nil || !strings.Contains(err.Error(), "upgrade this server") {
 		t.Errorf("Tell: %v", err)
 	}
-	n, err := New[txn, txn](nil, nil, newer{k}, opts)
+	n, err := New[*Tx](nil, nil, newer{k}, opts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package work
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -26,11 +25,6 @@ import (
 	"forge/pipeline/store"
 )
 
-type txn = *sql.Tx
-
-// sqliteEngine is what most tests run: both drivers on one file.
-type sqliteEngine = Engine[*sql.Tx, *sql.Tx]
-
 // keeper makes the store's deliveries the engine's, as the program's wiring does.
 type keeper struct {
 	*store.DB
@@ -38,7 +32,7 @@ type keeper struct {
 	learnt    []pipeline.Signal // that belong to no run
 }
 
-func (k *keeper) Learn(_ context.Context, _ txn, signals []pipeline.Signal) error {
+func (k *keeper) Learn(_ context.Context, _ *Tx, signals []pipeline.Signal) error {
 	k.learnt = append(k.learnt, signals...)
 	return nil
 }
@@ -85,7 +79,7 @@ func testLog(t testing.TB) *slog.Logger {
 }
 
 // newEngine makes an engine that is not started, with the drivers of SQLite.
-func newEngine(t testing.TB, k *keeper, opts Options) *sqliteEngine {
+func newEngine(t testing.TB, k *keeper, opts Options) *Engine {
 	t.Helper()
 	e, err := New(riversqlite.New(k.SQL()), riversqlite.New(nil), k, opts)
 	if err != nil {
@@ -95,16 +89,16 @@ func newEngine(t testing.TB, k *keeper, opts Options) *sqliteEngine {
 }
 
 // newDriven makes an engine without jobs.
-func newDriven(t testing.TB, k *keeper, opts Options) *sqliteEngine {
+func newDriven(t testing.TB, k *keeper, opts Options) *Engine {
 	t.Helper()
-	e, err := New[*sql.Tx](nil, nil, k, opts)
+	e, err := New[*Tx](nil, nil, k, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return e
 }
 
-func start(t testing.TB, e *sqliteEngine) *sqliteEngine {
+func start(t testing.TB, e *Engine) *Engine {
 	t.Helper()
 	if err := e.Start(t.Context()); err != nil {
 		t.Fatal(err)
@@ -113,7 +107,7 @@ func start(t testing.TB, e *sqliteEngine) *sqliteEngine {
 	return e
 }
 
-func stop(t testing.TB, e *sqliteEngine) {
+func stop(t testing.TB, e *Engine) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -35,7 +35,7 @@ var errHandled = errors.New("the delivery was handled before")
 
 // takeIn handles deliveries as they come: those of one issue one after the other
 // in order of arrival, different ones at the same time.
-func (e *Engine[W, T]) takeIn(ctx context.Context) {
+func (e *Engine) takeIn(ctx context.Context) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go e.graceful(ctx, cancel)
@@ -115,7 +115,7 @@ func (q *intakeQueue) finished(p *inbound) {
 
 // fetch reads waiting deliveries. Those that mean nothing are finished together;
 // the others are queued. more says that there may be more of them.
-func (e *Engine[W, T]) fetch(ctx context.Context, q *intakeQueue) (more bool, err error) {
+func (e *Engine) fetch(ctx context.Context, q *intakeQueue) (more bool, err error) {
 	list, err := e.store.WaitingDeliveries(ctx, e.now(), intakeBatch+len(q.known))
 	if err != nil {
 		return false, fmt.Errorf("list waiting deliveries: %w", err)
@@ -140,12 +140,12 @@ func (e *Engine[W, T]) fetch(ctx context.Context, q *intakeQueue) (more bool, er
 }
 
 // finishAll records the outcome of deliveries that mean nothing to any run.
-func (e *Engine[W, T]) finishAll(ctx context.Context, parcels []*inbound) error {
+func (e *Engine) finishAll(ctx context.Context, parcels []*inbound) error {
 	if len(parcels) == 0 {
 		return nil
 	}
 	now := e.now()
-	err := e.store.Tx(ctx, func(ctx context.Context, tx T) error {
+	err := e.store.Tx(ctx, func(ctx context.Context, tx *Tx) error {
 		for _, p := range parcels {
 			outcome := p.notice.Why
 			if outcome == "" {
@@ -180,7 +180,7 @@ func keyOf(p *inbound) string {
 	return fmt.Sprintf("%d@%s", n.Repo.ID, n.Branch)
 }
 
-func (e *Engine[W, T]) read(d record.Delivery) (n pipeline.Notice, err error) {
+func (e *Engine) read(d record.Delivery) (n pipeline.Notice, err error) {
 	defer panics.AsError(context.Background(), e.Logger.With(logDelivery, d.GUID), &err, "reading a delivery")
 	if n, err = e.Read(d.Event, d.Payload); err != nil {
 		return n, fmt.Errorf("read %s: %w", d.Event, err)
@@ -189,7 +189,7 @@ func (e *Engine[W, T]) read(d record.Delivery) (n pipeline.Notice, err error) {
 }
 
 // accept handles one delivery and records what became of it.
-func (e *Engine[W, T]) accept(ctx context.Context, p *inbound) {
+func (e *Engine) accept(ctx context.Context, p *inbound) {
 	log := e.Logger.With(logDelivery, p.GUID, logRepo, p.notice.Repo.FullName())
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -220,7 +220,7 @@ func (e *Engine[W, T]) accept(ctx context.Context, p *inbound) {
 }
 
 // handle does what a delivery asks for. A panic is its error.
-func (e *Engine[W, T]) handle(ctx context.Context, p *inbound) (err error) {
+func (e *Engine) handle(ctx context.Context, p *inbound) (err error) {
 	defer panics.AsError(ctx, e.Logger.With(logDelivery, p.GUID), &err, "handling a delivery")
 	if p.readErr != nil {
 		return p.readErr
@@ -253,7 +253,7 @@ func (e *Engine[W, T]) handle(ctx context.Context, p *inbound) (err error) {
 
 // verdict carries out the command that is the text of a review with a verdict, then takes
 // in that verdict, and what the review requests on lines, as of any review.
-func (e *Engine[W, T]) verdict(ctx context.Context, p *inbound) error {
+func (e *Engine) verdict(ctx context.Context, p *inbound) error {
 	p.half = true
 	if err := e.command(ctx, p); err != nil {
 		return err
@@ -274,7 +274,7 @@ func (p *inbound) cause() string {
 
 // before reports whether the command of a delivery has told the run something already: what
 // came after it failed, and all is handled again.
-func (e *Engine[W, T]) before(ctx context.Context, run *pipeline.Run, p *inbound) (bool, error) {
+func (e *Engine) before(ctx context.Context, run *pipeline.Run, p *inbound) (bool, error) {
 	if !p.half || run == nil {
 		return false, nil
 	}
@@ -286,7 +286,7 @@ func (e *Engine[W, T]) before(ctx context.Context, run *pipeline.Run, p *inbound
 }
 
 // mergeGroup has the verdict on a merge group given.
-func (e *Engine[W, T]) mergeGroup(ctx context.Context, p *inbound) error {
+func (e *Engine) mergeGroup(ctx context.Context, p *inbound) error {
 	if e.Queue == nil {
 		return e.ignore(ctx, p, p.notice.Why)
 	}
@@ -302,11 +302,11 @@ func (e *Engine[W, T]) mergeGroup(ctx context.Context, p *inbound) error {
 }
 
 // finish records the outcome in the transaction of what it came from.
-func (e *Engine[W, T]) finish(ctx context.Context, tx T, p *inbound, outcome string) error {
+func (e *Engine) finish(ctx context.Context, tx *Tx, p *inbound, outcome string) error {
 	return e.settle(ctx, tx, p, outcome, false)
 }
 
-func (e *Engine[W, T]) settle(ctx context.Context, tx T, p *inbound, outcome string, quiet bool) error {
+func (e *Engine) settle(ctx context.Context, tx *Tx, p *inbound, outcome string, quiet bool) error {
 	if p.half {
 		p.said = outcome + "; "
 		return nil
@@ -326,11 +326,11 @@ func (e *Engine[W, T]) settle(ctx context.Context, tx T, p *inbound, outcome str
 }
 
 // conclude records an outcome that changes no run.
-func (e *Engine[W, T]) conclude(ctx context.Context, p *inbound, outcome string) error {
-	return e.store.Tx(ctx, func(ctx context.Context, tx T) error { return e.finish(ctx, tx, p, outcome) })
+func (e *Engine) conclude(ctx context.Context, p *inbound, outcome string) error {
+	return e.store.Tx(ctx, func(ctx context.Context, tx *Tx) error { return e.finish(ctx, tx, p, outcome) })
 }
 
 // ignore records why nothing follows from a delivery, as with most of them.
-func (e *Engine[W, T]) ignore(ctx context.Context, p *inbound, why string) error {
-	return e.store.Tx(ctx, func(ctx context.Context, tx T) error { return e.settle(ctx, tx, p, "ignored: "+why, true) })
+func (e *Engine) ignore(ctx context.Context, p *inbound, why string) error {
+	return e.store.Tx(ctx, func(ctx context.Context, tx *Tx) error { return e.settle(ctx, tx, p, "ignored: "+why, true) })
 }

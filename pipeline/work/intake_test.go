@@ -17,7 +17,7 @@ import (
 )
 
 // intake runs the intake alone until all deliveries that wait are done or dead.
-func intake(t *testing.T, k *keeper, opts Options) *sqliteEngine {
+func intake(t *testing.T, k *keeper, opts Options) *Engine {
 	t.Helper()
 	if opts.Read == nil {
 		opts.Read = readWords
@@ -314,7 +314,7 @@ func TestManyDeliveries(t *testing.T) {
 	opts.Read, opts.Hub = readWords, &fakeGitHub{}
 	// Two servers on one database.
 	var loops sync.WaitGroup
-	var both []*sqliteEngine
+	var both []*Engine
 	ctx, cancel := context.WithCancel(t.Context())
 	for range 2 {
 		e := newDriven(t, k, opts)
@@ -368,7 +368,7 @@ func TestHandledMeanwhile(t *testing.T) {
 	opts.Read = readWords
 	id := newRun(t, k, 5)
 	h := &fakeGitHub{asked: func(string) error {
-		return k.Tx(t.Context(), func(ctx context.Context, tx txn) error {
+		return k.Tx(t.Context(), func(ctx context.Context, tx *Tx) error {
 			_, err := k.FinishDelivery(ctx, tx, "g1", "by the other one", false, time.Now())
 			return err
 		})

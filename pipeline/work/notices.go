@@ -16,7 +16,7 @@ import (
 )
 
 // begin starts a run for a label or a /forge run, when the actor may do that.
-func (e *Engine[W, T]) begin(ctx context.Context, p *inbound) error {
+func (e *Engine) begin(ctx context.Context, p *inbound) error {
 	n := p.notice
 	if n.Actor.Bot {
 		return e.conclude(ctx, p, refusedBot(n.Actor.Login, "bots start nothing"))
@@ -65,7 +65,7 @@ func (e *Engine[W, T]) begin(ctx context.Context, p *inbound) error {
 	case err != nil:
 		return fmt.Errorf("prepare a run for %s#%d: %w", n.Repo.FullName(), n.Issue, err)
 	}
-	run, err = e.store.CreateRun(ctx, p.GUID, start, e.now(), e.Trace(), func(ctx context.Context, tx T, id int64) error {
+	run, err = e.store.CreateRun(ctx, p.GUID, start, e.now(), e.Trace(), func(ctx context.Context, tx *Tx, id int64) error {
 		if err := e.enqueue(ctx, tx, id, laneNew, false); err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func alreadyAt(run int64) string { return fmt.Sprintf("run %d is already working
 
 // giveUp tells people that there will be no run, after the last try. A comment can
 // be anyone's, and gets no answer unless its author is known to have a say.
-func (e *Engine[W, T]) giveUp(ctx context.Context, p *inbound, err error) {
+func (e *Engine) giveUp(ctx context.Context, p *inbound, err error) {
 	if p.notice.Comment != 0 && !p.allowed {
 		return
 	}
@@ -97,7 +97,7 @@ func (e *Engine[W, T]) giveUp(ctx context.Context, p *inbound, err error) {
 }
 
 // command carries out a slash command, when the actor may give it at this moment.
-func (e *Engine[W, T]) command(ctx context.Context, p *inbound) error {
+func (e *Engine) command(ctx context.Context, p *inbound) error {
 	n := p.notice
 	if n.Actor.Bot {
 		return e.conclude(ctx, p, refusedBot(n.Actor.Login, "Forge does not listen to bots"))
@@ -144,7 +144,7 @@ func (e *Engine[W, T]) command(ctx context.Context, p *inbound) error {
 }
 
 // obey has the run that a command addresses answer it.
-func (e *Engine[W, T]) obey(ctx context.Context, p *inbound, run *pipeline.Run) error {
+func (e *Engine) obey(ctx context.Context, p *inbound, run *pipeline.Run) error {
 	n := p.notice
 	run, words, err := e.addressed(ctx, run, n.Command)
 	if err != nil {
@@ -187,7 +187,7 @@ func (e *Engine[W, T]) obey(ctx context.Context, p *inbound, run *pipeline.Run) 
 const viaBox = "box"
 
 // remember carries out a command about what is remembered, which needs no run.
-func (e *Engine[W, T]) remember(ctx context.Context, p *inbound, run *pipeline.Run) (err error) {
+func (e *Engine) remember(ctx context.Context, p *inbound, run *pipeline.Run) (err error) {
 	n := p.notice
 	words := "This server remembers nothing."
 	w := Word{Repo: n.Repo, Actor: n.Actor, Text: n.Command.Text, Was: n.Command.Was, Cause: p.GUID}
@@ -213,7 +213,7 @@ func (e *Engine[W, T]) remember(ctx context.Context, p *inbound, run *pipeline.R
 }
 
 // forget takes learnings out of use, each a change of its own, and says so of each.
-func (e *Engine[W, T]) forget(ctx context.Context, w Word, ids []string) (string, error) {
+func (e *Engine) forget(ctx context.Context, w Word, ids []string) (string, error) {
 	var said []string
 	for i, number := range ids {
 		id, err := strconv.ParseInt(number, 10, 64)
@@ -234,7 +234,7 @@ func (e *Engine[W, T]) forget(ctx context.Context, w Word, ids []string) (string
 }
 
 // outside carries out a command that something beside the run answers.
-func (e *Engine[W, T]) outside(ctx context.Context, p *inbound, run *pipeline.Run) (err error) {
+func (e *Engine) outside(ctx context.Context, p *inbound, run *pipeline.Run) (err error) {
 	n := p.notice
 	name := n.Command.Name
 	words := fmt.Sprintf("This server knows nothing to do about %q.", name)
@@ -254,7 +254,7 @@ func (e *Engine[W, T]) outside(ctx context.Context, p *inbound, run *pipeline.Ru
 }
 
 // happened takes in what people did on GitHub by other ways than a command.
-func (e *Engine[W, T]) happened(ctx context.Context, p *inbound) error {
+func (e *Engine) happened(ctx context.Context, p *inbound) error {
 	n := p.notice
 	run, err := e.find(ctx, n)
 	if err != nil {
@@ -331,7 +331,7 @@ func (e *Engine[W, T]) happened(ctx context.Context, p *inbound) error {
 
 // told is what people are answered whatever the run makes of what they did: that it was known
 // already, or that it was not taken for a dismissal. "" for nothing.
-func (e *Engine[W, T]) told(ctx context.Context, run *pipeline.Run, p *inbound, signals []pipeline.Event) (string, error) {
+func (e *Engine) told(ctx context.Context, run *pipeline.Run, p *inbound, signals []pipeline.Event) (string, error) {
 	if len(signals) == 0 {
 		before, followed, err := e.dismissedAlready(ctx, run, p.notice)
 		if err != nil {
@@ -346,7 +346,7 @@ func (e *Engine[W, T]) told(ctx context.Context, run *pipeline.Run, p *inbound, 
 
 // reviewed makes the notice of a human's verdict on the pull request one that the
 // run acts on, when they may command it.
-func (e *Engine[W, T]) reviewed(ctx context.Context, n pipeline.Notice) (pipeline.Notice, error) {
+func (e *Engine) reviewed(ctx context.Context, n pipeline.Notice) (pipeline.Notice, error) {
 	may, err := e.mayWrite(ctx, n)
 	if err != nil || !may || n.Actor.Bot {
 		return n, err
@@ -361,7 +361,7 @@ func (e *Engine[W, T]) reviewed(ctx context.Context, n pipeline.Notice) (pipelin
 
 // everyRun takes in what concerns all that is being worked on in a repository: its
 // default branch moved, a check of some commit ended.
-func (e *Engine[W, T]) everyRun(ctx context.Context, p *inbound) error {
+func (e *Engine) everyRun(ctx context.Context, p *inbound) error {
 	ids, err := e.store.Active(ctx, p.notice.Repo.ID)
 	if err != nil {
 		return err
@@ -397,9 +397,9 @@ func (e *Engine[W, T]) everyRun(ctx context.Context, p *inbound) error {
 // say appends to the run what words returns, together with a job and the
 // delivery's outcome, after giving the answer that it returns as well. When
 // another writer is faster, it looks at the run again.
-func (e *Engine[W, T]) say(ctx context.Context, run *pipeline.Run, p *inbound, words func(*pipeline.Run, time.Time) ([]pipeline.Event, reply, error)) error {
+func (e *Engine) say(ctx context.Context, run *pipeline.Run, p *inbound, words func(*pipeline.Run, time.Time) ([]pipeline.Event, reply, error)) error {
 	var said reply
-	done, err := e.appendIf(ctx, run, func(ctx context.Context, tx T) error { return e.finish(ctx, tx, p, said.outcome) }, func(r *pipeline.Run) (events []pipeline.Event, err error) {
+	done, err := e.appendIf(ctx, run, func(ctx context.Context, tx *Tx) error { return e.finish(ctx, tx, p, said.outcome) }, func(r *pipeline.Run) (events []pipeline.Event, err error) {
 		if events, said, err = words(r, e.now()); err != nil || said.text == "" {
 			return events, err
 		}
@@ -417,13 +417,13 @@ func (e *Engine[W, T]) say(ctx context.Context, run *pipeline.Run, p *inbound, w
 // appendIf appends to the run what events makes of it as it stands, together with a
 // job and what also adds, if it is there. When another writer was faster, it looks
 // at the run again. It reports whether there was anything to append.
-func (e *Engine[W, T]) appendIf(ctx context.Context, run *pipeline.Run, also func(context.Context, T) error, events func(*pipeline.Run) ([]pipeline.Event, error)) (bool, error) {
+func (e *Engine) appendIf(ctx context.Context, run *pipeline.Run, also func(context.Context, *Tx) error, events func(*pipeline.Run) ([]pipeline.Event, error)) (bool, error) {
 	for {
 		list, err := events(run)
 		if err != nil || len(list) == 0 {
 			return false, err
 		}
-		err = e.append(ctx, run, list, func(ctx context.Context, tx T) error {
+		err = e.append(ctx, run, list, func(ctx context.Context, tx *Tx) error {
 			if also != nil {
 				if err := also(ctx, tx); err != nil {
 					return err
@@ -447,7 +447,7 @@ func (e *Engine[W, T]) appendIf(ctx context.Context, run *pipeline.Run, also fun
 // Tell carries out a command that came by another way than a delivery: from the
 // dashboard or the command line. id makes a repeat be seen as one. The caller has
 // checked that the actor may give it. It returns the answer in words, "" for none.
-func (e *Engine[W, T]) Tell(ctx context.Context, run int64, id string, cmd command.Line, by pipeline.Actor, via string) (text string, err error) {
+func (e *Engine) Tell(ctx context.Context, run int64, id string, cmd command.Line, by pipeline.Actor, via string) (text string, err error) {
 	r, err := e.store.Load(ctx, run)
 	if err == nil && reopens(pipeline.Notice{Kind: pipeline.NoticeCommand, Command: cmd}) {
 		r, err = e.current(ctx, r)
@@ -476,7 +476,7 @@ func prefix(cause string, events []pipeline.Event) []pipeline.Event {
 }
 
 // find returns the run that a notice is about, or nil.
-func (e *Engine[W, T]) find(ctx context.Context, n pipeline.Notice) (*pipeline.Run, error) {
+func (e *Engine) find(ctx context.Context, n pipeline.Notice) (*pipeline.Run, error) {
 	if n.Issue == 0 && n.Pull == 0 && n.Branch == "" {
 		return nil, nil
 	}
@@ -491,7 +491,7 @@ func (e *Engine[W, T]) find(ctx context.Context, n pipeline.Notice) (*pipeline.R
 }
 
 // mayWrite asks GitHub, at this moment.
-func (e *Engine[W, T]) mayWrite(ctx context.Context, n pipeline.Notice) (bool, error) {
+func (e *Engine) mayWrite(ctx context.Context, n pipeline.Notice) (bool, error) {
 	perm, err := e.Hub.Permission(ctx, n.Repo, n.Actor)
 	if err != nil {
 		return false, fmt.Errorf("permission of %s on %s: %w", n.Actor.Login, n.Repo.FullName(), err)
@@ -505,12 +505,12 @@ func MayWrite(permission string) bool {
 }
 
 // reply answers where the delivery came from, once.
-func (e *Engine[W, T]) reply(ctx context.Context, p *inbound, text string) error {
+func (e *Engine) reply(ctx context.Context, p *inbound, text string) error {
 	return e.replyOnce(ctx, p, text, p.GUID)
 }
 
 // replyOnce answers where the delivery came from, once for each key.
-func (e *Engine[W, T]) replyOnce(ctx context.Context, p *inbound, text, key string) error {
+func (e *Engine) replyOnce(ctx context.Context, p *inbound, text, key string) error {
 	n := p.notice
 	may, words, quiet, err := e.answers(ctx, p)
 	if err != nil {

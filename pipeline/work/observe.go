@@ -34,7 +34,7 @@ const (
 )
 
 // observe asks what people did, and returns it as events with its outcome in words.
-func (e *Engine[W, T]) observe(ctx context.Context, run *pipeline.Run, look func(known []pipeline.Signal) ([]pipeline.Signal, error)) ([]pipeline.Event, []string, error) {
+func (e *Engine) observe(ctx context.Context, run *pipeline.Run, look func(known []pipeline.Signal) ([]pipeline.Signal, error)) ([]pipeline.Event, []string, error) {
 	events, err := e.store.Events(ctx, run.ID, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read what is known of run %d: %w", run.ID, err)
@@ -83,7 +83,7 @@ func signalText(s *pipeline.Signal) string {
 
 // noticed is observe for a notice. When the notice has an effect of its own, what
 // could not be looked at is left to the next poll: the effect does not wait for it.
-func (e *Engine[W, T]) noticed(ctx context.Context, run *pipeline.Run, p *inbound) ([]pipeline.Event, []string, error) {
+func (e *Engine) noticed(ctx context.Context, run *pipeline.Run, p *inbound) ([]pipeline.Event, []string, error) {
 	n := p.notice
 	if e.Observer == nil || n.Feedback == nil {
 		return nil, nil, nil
@@ -100,7 +100,7 @@ func (e *Engine[W, T]) noticed(ctx context.Context, run *pipeline.Run, p *inboun
 
 // endedRuns shows a push to the default branch to the runs that have ended: it may take
 // the work back of those that were merged there, and conflict with that of the others.
-func (e *Engine[W, T]) endedRuns(ctx context.Context, p *inbound) (outcomes []string, err error) {
+func (e *Engine) endedRuns(ctx context.Context, p *inbound) (outcomes []string, err error) {
 	if p.notice.Feedback == nil {
 		return nil, nil
 	}
@@ -149,7 +149,7 @@ func (e *Engine[W, T]) endedRuns(ctx context.Context, p *inbound) (outcomes []st
 
 // standing looks how what was verified or accepted stands to the base branch by now,
 // and records what is new about it, in words, too.
-func (e *Engine[W, T]) standing(ctx context.Context, run *pipeline.Run) (outcome string, err error) {
+func (e *Engine) standing(ctx context.Context, run *pipeline.Run) (outcome string, err error) {
 	if e.Hub == nil || !run.Reopenable() || run.Published.Pull == nil {
 		return "", nil
 	}
@@ -190,7 +190,7 @@ func visible(e pipeline.Event) bool {
 // calls also in the same transaction. Events whose ID the run knows already are
 // passed over. also may be nil, and may be called more than once: of several
 // calls the last one counts.
-func (e *Engine[W, T]) Record(ctx context.Context, run int64, events []pipeline.Event, also func(context.Context, T) error) error {
+func (e *Engine) Record(ctx context.Context, run int64, events []pipeline.Event, also func(context.Context, *Tx) error) error {
 	r, err := e.store.Load(ctx, run)
 	for err == nil {
 		if !r.State.Ended() || slices.ContainsFunc(events, visible) {
@@ -211,7 +211,7 @@ func (e *Engine[W, T]) Record(ctx context.Context, run int64, events []pipeline.
 
 // poll looks again and again at the pull requests of runs for what no delivery
 // tells. A round is bounded; the next one goes on where it ended.
-func (e *Engine[W, T]) poll(ctx context.Context) {
+func (e *Engine) poll(ctx context.Context) {
 	t := time.NewTicker(e.PollEvery)
 	defer t.Stop()
 	var before int64
@@ -232,7 +232,7 @@ func (e *Engine[W, T]) poll(ctx context.Context) {
 
 // pollRound looks at the runs that come before the given one, newest first, and
 // returns where the next round begins; 0 is at the newest.
-func (e *Engine[W, T]) pollRound(ctx context.Context, before int64) (next int64, err error) {
+func (e *Engine) pollRound(ctx context.Context, before int64) (next int64, err error) {
 	ids, err := e.store.Followed(ctx, 0, e.now().Add(-followFor), before, pollBatch)
 	if err != nil {
 		return before, err
@@ -254,7 +254,7 @@ func (e *Engine[W, T]) pollRound(ctx context.Context, before int64) (next int64,
 	return ids[len(ids)-1], nil
 }
 
-func (e *Engine[W, T]) pollRun(ctx context.Context, id int64) error {
+func (e *Engine) pollRun(ctx context.Context, id int64) error {
 	run, err := e.store.Load(ctx, id)
 	if err != nil {
 		return err
@@ -288,7 +288,7 @@ func (e *Engine[W, T]) pollRun(ctx context.Context, id int64) error {
 }
 
 // heardSince reports whether the run's log has a signal of people behind a place in it.
-func (e *Engine[W, T]) heardSince(ctx context.Context, run *pipeline.Run, seq int64) (bool, error) {
+func (e *Engine) heardSince(ctx context.Context, run *pipeline.Run, seq int64) (bool, error) {
 	if run.Seq == seq {
 		return false, nil
 	}
@@ -298,7 +298,7 @@ func (e *Engine[W, T]) heardSince(ctx context.Context, run *pipeline.Run, seq in
 
 // otherPull takes in what people do on a pull request that no run is about, in the
 // transaction of the delivery's outcome.
-func (e *Engine[W, T]) otherPull(ctx context.Context, p *inbound) error {
+func (e *Engine) otherPull(ctx context.Context, p *inbound) error {
 	n := p.notice
 	ignored := fmt.Sprintf("no run is about it (%s)", n.Kind)
 	if e.Observer == nil || n.Kind != pipeline.NoticeFeedback {
@@ -319,7 +319,7 @@ func (e *Engine[W, T]) otherPull(ctx context.Context, p *inbound) error {
 		signals[i].Scope = n.Repo.Scope()
 		words = append(words, signalText(&signals[i]))
 	}
-	return e.store.Tx(ctx, func(ctx context.Context, tx T) error {
+	return e.store.Tx(ctx, func(ctx context.Context, tx *Tx) error {
 		if err := e.store.Learn(ctx, tx, signals); err != nil {
 			return err
 		}

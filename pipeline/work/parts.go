@@ -17,8 +17,8 @@ import (
 
 // spawn begins the run of a module, and writes down that it did. Done again after a
 // crash, it finds the run by its key.
-func (e *Engine[W, T]) spawn(ctx context.Context, f *leased, act pipeline.Action) error {
-	child, err := e.store.CreateRun(ctx, act.Key, *act.Start, e.now(), e.Trace(), func(ctx context.Context, tx T, id int64) error {
+func (e *Engine) spawn(ctx context.Context, f *leased, act pipeline.Action) error {
+	child, err := e.store.CreateRun(ctx, act.Key, *act.Start, e.now(), e.Trace(), func(ctx context.Context, tx *Tx, id int64) error {
 		if _, driven := e.driven.Load(f.id); driven {
 			return nil
 		}
@@ -52,7 +52,7 @@ func (e *Engine[W, T]) spawn(ctx context.Context, f *leased, act pipeline.Action
 
 // tell appends to the run of a module what its parent wants of it, and writes down
 // that it did. The ids of the events make a repeat change nothing.
-func (e *Engine[W, T]) tell(ctx context.Context, f *leased, act pipeline.Action) error {
+func (e *Engine) tell(ctx context.Context, f *leased, act pipeline.Action) error {
 	child, err := e.store.Load(ctx, act.To)
 	if err != nil {
 		return fmt.Errorf("tell the run of a module: %w", err)
@@ -66,7 +66,7 @@ func (e *Engine[W, T]) tell(ctx context.Context, f *leased, act pipeline.Action)
 
 // partShown tells the parent of a module's run how that stands, whatever became of
 // showing it. Of one that has ended nothing is left to show that GitHub refuses for good.
-func (e *Engine[W, T]) partShown(ctx context.Context, run *pipeline.Run, err error) error {
+func (e *Engine) partShown(ctx context.Context, run *pipeline.Run, err error) error {
 	var f *pipeline.Fault
 	if run.State.Ended() && errors.As(err, &f) && f.Final {
 		e.Logger.WarnContext(ctx, "showing a module that has ended", logRun, run.ID, logError, err)
@@ -77,7 +77,7 @@ func (e *Engine[W, T]) partShown(ctx context.Context, run *pipeline.Run, err err
 
 // report tells the parent of a module's run how that stands. It is done with each
 // publication, so that one that was lost is made up for by the next look at the run.
-func (e *Engine[W, T]) report(ctx context.Context, run *pipeline.Run) error {
+func (e *Engine) report(ctx context.Context, run *pipeline.Run) error {
 	part := run.AsPart()
 	err := e.Record(ctx, run.Part.Run, []pipeline.Event{{
 		ID: fmt.Sprintf("part/%d/rev/%d", run.ID, part.Rev), Type: pipeline.EventModuleChanged, Source: "forge",
@@ -90,7 +90,7 @@ func (e *Engine[W, T]) report(ctx context.Context, run *pipeline.Run) error {
 }
 
 // Addressed is the run that a command to a run is for, as addressed says.
-func (e *Engine[W, T]) Addressed(ctx context.Context, id int64, cmd command.Line) (to int64, words string, err error) {
+func (e *Engine) Addressed(ctx context.Context, id int64, cmd command.Line) (to int64, words string, err error) {
 	run, err := e.store.Load(ctx, id)
 	if err == nil {
 		run, words, err = e.addressed(ctx, run, cmd)
@@ -104,7 +104,7 @@ func (e *Engine[W, T]) Addressed(ctx context.Context, id int64, cmd command.Line
 // addressed is the run that a command is for: that of the module which it names, or the
 // only one that asks where the command is an answer and the run itself asks nothing.
 // words are for people, where it is not clear which.
-func (e *Engine[W, T]) addressed(ctx context.Context, run *pipeline.Run, cmd command.Line) (to *pipeline.Run, words string, err error) {
+func (e *Engine) addressed(ctx context.Context, run *pipeline.Run, cmd command.Line) (to *pipeline.Run, words string, err error) {
 	var names []string
 	var asking []*module.Part
 	if words, err = e.misnamed(ctx, run, cmd); words != "" || err != nil {
@@ -157,7 +157,7 @@ func (e *Engine[W, T]) addressed(ctx context.Context, run *pipeline.Run, cmd com
 
 // misnamed is what is said to a line that begins with a module's name and has no command
 // behind that: how the module stands, and which word is none; "" for other lines.
-func (e *Engine[W, T]) misnamed(ctx context.Context, run *pipeline.Run, cmd command.Line) (string, error) {
+func (e *Engine) misnamed(ctx context.Context, run *pipeline.Run, cmd command.Line) (string, error) {
 	if run == nil || cmd.Part != "" || command.Find(cmd.Name).Name != "" {
 		return "", nil
 	}
@@ -193,7 +193,7 @@ func forAllSteps(run *pipeline.Run, cmd command.Line) bool {
 // settled says why a module that has ended does not go on by a command, "" where its own run
 // answers: begun again without a word of what is wrong, one that has passed would only be
 // judged and merged once more, and after its parent's end nobody would merge it.
-func (e *Engine[W, T]) settled(ctx context.Context, parent, run *pipeline.Run, cmd command.Line) (words string, err error) {
+func (e *Engine) settled(ctx context.Context, parent, run *pipeline.Run, cmd command.Line) (words string, err error) {
 	spec := command.Find(cmd.Name)
 	if run.Part == nil || !spec.GoesOn && !spec.Answers && !spec.Settles && cmd.Name != "stop" {
 		return "", nil
@@ -230,7 +230,7 @@ func (e *Engine[W, T]) settled(ctx context.Context, parent, run *pipeline.Run, c
 
 // asked says what each of several modules asks, with its choices, for somebody whose answer
 // names none.
-func (e *Engine[W, T]) asked(ctx context.Context, run *pipeline.Run, asking []*module.Part) (string, error) {
+func (e *Engine) asked(ctx context.Context, run *pipeline.Run, asking []*module.Part) (string, error) {
 	var names, lines []string
 	for _, p := range asking {
 		part, err := e.store.Load(ctx, p.Run)

@@ -78,11 +78,11 @@ func (m *mortal) write(do func() error) error {
 	return nil
 }
 
-func (m *mortal) Append(ctx context.Context, run *pipeline.Run, events []pipeline.Event, also func(context.Context, txn) error) error {
+func (m *mortal) Append(ctx context.Context, run *pipeline.Run, events []pipeline.Event, also func(context.Context, *Tx) error) error {
 	return m.write(func() error { return m.keeper.Append(ctx, run, events, also) })
 }
 
-func (m *mortal) CreateRun(ctx context.Context, key string, start pipeline.Start, at time.Time, trace string, also func(context.Context, txn, int64) error) (run *pipeline.Run, err error) {
+func (m *mortal) CreateRun(ctx context.Context, key string, start pipeline.Start, at time.Time, trace string, also func(context.Context, *Tx, int64) error) (run *pipeline.Run, err error) {
 	err = m.write(func() error {
 		run, err = m.keeper.CreateRun(ctx, key, start, at, trace, also)
 		return err
@@ -148,7 +148,7 @@ func TestModulesSurvive(t *testing.T) {
 		id := newRun(t, k, 1, withModules)
 		ctx, die := context.WithCancel(t.Context())
 		m := &mortal{keeper: k, left: n, die: die}
-		dying, err := New[txn, txn](nil, nil, m, opts)
+		dying, err := New[*Tx](nil, nil, m, opts)
 		if err != nil {
 			t.Fatal(err)
 		}

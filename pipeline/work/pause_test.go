@@ -28,7 +28,7 @@ func pause(t *testing.T, k *keeper, repo string, on bool) {
 }
 
 // looks waits until the engine has looked for due runs so many times.
-func looks(t *testing.T, w *watcher, e *sqliteEngine, n int) {
+func looks(t *testing.T, w *watcher, e *Engine, n int) {
 	t.Helper()
 	for range n {
 		last := e.Heartbeat()

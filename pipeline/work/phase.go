@@ -12,7 +12,7 @@ import (
 )
 
 // phase executes the run's active phase and writes down how it ended.
-func (e *Engine[W, T]) phase(ctx context.Context, f *leased, act pipeline.Action) error {
+func (e *Engine) phase(ctx context.Context, f *leased, act pipeline.Action) error {
 	if act.Phase == nil {
 		return errors.New("an action of kind work without a phase")
 	}
@@ -94,7 +94,7 @@ func wants(r *pipeline.Run, ref pipeline.PhaseRef) bool {
 }
 
 // do calls the executor; a panic is its error.
-func (e *Engine[W, T]) do(ctx context.Context, run *pipeline.Run, act pipeline.Action, emit Emit) (events []pipeline.Event, err error) {
+func (e *Engine) do(ctx context.Context, run *pipeline.Run, act pipeline.Action, emit Emit) (events []pipeline.Event, err error) {
 	defer panics.AsError(ctx, e.Logger.With(logRun, run.ID, logAction, act.Key), &err, "the phase")
 	return e.Executor.Do(ctx, run, act, emit)
 }
@@ -117,7 +117,7 @@ func fault(err error, class pipeline.FaultClass) *pipeline.Fault {
 
 // emitter appends the events of the loop inside a phase. Between two of its steps
 // is where a phase ends when the engine stops.
-func (e *Engine[W, T]) emitter(inner context.Context, cancel context.CancelCauseFunc, f *leased, wanted func(*pipeline.Run) bool) Emit {
+func (e *Engine) emitter(inner context.Context, cancel context.CancelCauseFunc, f *leased, wanted func(*pipeline.Run) bool) Emit {
 	return func(ctx context.Context, events ...pipeline.Event) error {
 		if inner.Err() != nil {
 			return context.Cause(inner)
@@ -141,7 +141,7 @@ func (e *Engine[W, T]) emitter(inner context.Context, cancel context.CancelCause
 // cancelled, or its branch moved — and, after the grace period, one that goes on
 // while the engine stops. It looks when it is told that something happened, and
 // at intervals, because it may have happened in another process.
-func (e *Engine[W, T]) guard(ctx context.Context, cancel context.CancelCauseFunc, f *leased, changed <-chan struct{}, wanted func(*pipeline.Run) bool) {
+func (e *Engine) guard(ctx context.Context, cancel context.CancelCauseFunc, f *leased, changed <-chan struct{}, wanted func(*pipeline.Run) bool) {
 	t := time.NewTicker(e.Watch)
 	defer t.Stop()
 	drain, grace := e.drain, (<-chan time.Time)(nil)

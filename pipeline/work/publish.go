@@ -27,7 +27,7 @@ const (
 // That it begins is an event, with an ID that stays the same until an attempt is
 // known to have ended. Finding that event there already means that an attempt has
 // begun whose end nobody saw: it may have landed, and may still be landing.
-func (e *Engine[W, T]) publish(ctx context.Context, f *leased, act pipeline.Action) (wait time.Duration, err error) {
+func (e *Engine) publish(ctx context.Context, f *leased, act pipeline.Action) (wait time.Duration, err error) {
 	run, now := f.run, e.now()
 	until, seen := e.heldUntil(f.id)
 	if wait := until.Sub(now); seen && wait > 0 {
@@ -71,7 +71,7 @@ func (e *Engine[W, T]) publish(ctx context.Context, f *leased, act pipeline.Acti
 }
 
 // published writes down how an attempt ended.
-func (e *Engine[W, T]) published(ctx context.Context, f *leased, act pipeline.Action, rev int64, pub pipeline.Publication, events []pipeline.Event, failed error) error {
+func (e *Engine) published(ctx context.Context, f *leased, act pipeline.Action, rev int64, pub pipeline.Publication, events []pipeline.Event, failed error) error {
 	key := fmt.Sprintf("run/%d/publish/seq/%d", f.id, f.run.Seq)
 	pub.Rev = rev
 	var cause *pipeline.Fault
@@ -117,14 +117,14 @@ func (e *Engine[W, T]) published(ctx context.Context, f *leased, act pipeline.Ac
 }
 
 // show calls the publisher; a panic is its error.
-func (e *Engine[W, T]) show(ctx context.Context, run *pipeline.Run, again bool) (pub pipeline.Publication, events []pipeline.Event, err error) {
+func (e *Engine) show(ctx context.Context, run *pipeline.Run, again bool) (pub pipeline.Publication, events []pipeline.Event, err error) {
 	defer panics.AsError(ctx, e.Logger.With(logRun, run.ID), &err, "publishing")
 	return e.Publisher.Publish(ctx, run, again)
 }
 
 // graceful cancels work that has no steps, the grace period after the engine
 // began to stop.
-func (e *Engine[W, T]) graceful(ctx context.Context, cancel context.CancelCauseFunc) {
+func (e *Engine) graceful(ctx context.Context, cancel context.CancelCauseFunc) {
 	select {
 	case <-ctx.Done():
 		return
@@ -160,14 +160,14 @@ func ambiguous(err error) bool {
 
 // backoff is how long to wait after the nth failure in a row: 1 s, doubled each
 // time, with a fifth of jitter, and never less than the error itself asks for.
-func (e *Engine[W, T]) backoff(n int, err error) time.Duration {
+func (e *Engine) backoff(n int, err error) time.Duration {
 	d := min(time.Second<<min(max(n-1, 0), 20), maxBackoff)
 	d += time.Duration((e.Rand() - 0.5) * 0.4 * float64(d))
 	return max(d, retryAfter(err))
 }
 
 // hold keeps a run from publishing for d; 0 forgets that it failed.
-func (e *Engine[W, T]) hold(run int64, d time.Duration) {
+func (e *Engine) hold(run int64, d time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if d <= 0 {
@@ -177,7 +177,7 @@ func (e *Engine[W, T]) hold(run int64, d time.Duration) {
 	e.held[run] = e.now().Add(d)
 }
 
-func (e *Engine[W, T]) heldUntil(run int64) (until time.Time, seen bool) {
+func (e *Engine) heldUntil(run int64) (until time.Time, seen bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	until, seen = e.held[run]

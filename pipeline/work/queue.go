@@ -67,9 +67,41 @@ func (a advance) insertOpts() *river.InsertOpts {
 	return o
 }
 
+// queue is River's driver that jobs are fetched with, whatever its transactions are.
+type queue interface {
+	DatabaseName() string
+	SupportsListener() bool
+	GetExecutor() riverdriver.Executor
+	client(*river.Config) (client, error)
+	migrator(*rivermigrate.Config) (migrator, error)
+}
+
+// client is River's client that works on jobs.
+type client interface {
+	Start(context.Context) error
+	Stop(context.Context) error
+	StopAndCancel(context.Context) error
+	Insert(context.Context, river.JobArgs, *river.InsertOpts) (*rivertype.JobInsertResult, error)
+	InsertMany(context.Context, []river.InsertManyParams) ([]*rivertype.JobInsertResult, error)
+}
+
+type migrator interface {
+	Migrate(context.Context, rivermigrate.Direction, *rivermigrate.MigrateOpts) (*rivermigrate.MigrateResult, error)
+	ExistingVersions(context.Context) ([]rivermigrate.Migration, error)
+}
+
+// driver is a queue whose driver has transactions of type W.
+type driver[W any] struct{ riverdriver.Driver[W] }
+
+func (d driver[W]) client(c *river.Config) (client, error) { return river.NewClient(d.Driver, c) }
+
+func (d driver[W]) migrator(c *rivermigrate.Config) (migrator, error) {
+	return rivermigrate.New(d.Driver, c)
+}
+
 // Migrate brings River's tables up to date. Start does it too.
-func (e *Engine[W, T]) Migrate(ctx context.Context) error {
-	m, err := rivermigrate.New(e.work, &rivermigrate.Config{Logger: quiet(e.Logger)})
+func (e *Engine) Migrate(ctx context.Context) error {
+	m, err := e.queue.migrator(&rivermigrate.Config{Logger: quiet(e.Logger)})
 	if err != nil {
 		return fmt.Errorf("migrate job tables: %w", err)
 	}
@@ -88,16 +120,16 @@ func (e *Engine[W, T]) Migrate(ctx context.Context) error {
 }
 
 // soleOwner reports whether the database is a file, with this process as its one owner.
-func (e *Engine[W, T]) soleOwner() bool { return e.work.DatabaseName() == "sqlite" }
+func (e *Engine) soleOwner() bool { return e.queue.DatabaseName() == "sqlite" }
 
-func (e *Engine[W, T]) startWorker(ctx context.Context) error {
+func (e *Engine) startWorker(ctx context.Context) error {
 	workers := river.NewWorkers()
-	river.AddWorker(workers, &advancer[W, T]{engine: e})
+	river.AddWorker(workers, &advancer{engine: e})
 	poll := time.Second // a fallback: PostgreSQL notifies
-	if !e.work.SupportsListener() {
+	if !e.queue.SupportsListener() {
 		poll = 200 * time.Millisecond // each look costs about 1 ms of CPU, also while nothing is to do
 	}
-	client, err := river.NewClient(e.work, &river.Config{
+	client, err := e.queue.client(&river.Config{
 		Queues:                      map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: e.Workers}, partQueue: {MaxWorkers: e.PartWorkers}},
 		Workers:                     workers,
 		FetchCooldown:               20 * time.Millisecond,
@@ -129,12 +161,12 @@ func (p retryPolicy) NextRetry(job *rivertype.JobRow) time.Time {
 }
 
 // advancer is River's view of the engine.
-type advancer[W, T any] struct {
+type advancer struct {
 	river.WorkerDefaults[advance]
-	engine *Engine[W, T]
+	engine *Engine
 }
 
-func (a *advancer[W, T]) Work(ctx context.Context, job *river.Job[advance]) (err error) {
+func (a *advancer) Work(ctx context.Context, job *river.Job[advance]) (err error) {
 	e, run := a.engine, job.Args.Run
 	defer panics.AsError(ctx, e.Logger.With(logRun, run), &err, "advancing a run")
 	v, err := e.advance(ctx, run, true)
@@ -156,7 +188,7 @@ func (a *advancer[W, T]) Work(ctx context.Context, job *river.Job[advance]) (err
 
 // enqueue adds a job to the store's transaction. Who drives a run also goes on with
 // it, and needs none: a store that no server has used has no tables for jobs.
-func (e *Engine[W, T]) enqueue(ctx context.Context, tx T, run int64, lane string, part bool) error {
+func (e *Engine) enqueue(ctx context.Context, tx *Tx, run int64, lane string, part bool) error {
 	if _, driven := e.driven.Load(run); e.adder == nil || driven {
 		return nil
 	}
@@ -169,7 +201,7 @@ func (e *Engine[W, T]) enqueue(ctx context.Context, tx T, run int64, lane string
 
 // tick looks for due runs without a job, again and again. The first time it takes
 // all of them.
-func (e *Engine[W, T]) tick(ctx context.Context) {
+func (e *Engine) tick(ctx context.Context) {
 	t := time.NewTicker(e.Tick)
 	defer t.Stop()
 	limit := 100_000
@@ -191,7 +223,7 @@ func (e *Engine[W, T]) tick(ctx context.Context) {
 }
 
 // sweep gives every due run that nobody works on a job.
-func (e *Engine[W, T]) sweep(ctx context.Context, limit int) error {
+func (e *Engine) sweep(ctx context.Context, limit int) error {
 	now := e.now()
 	ids, parts, err := e.store.Due(ctx, now, limit)
 	if err != nil {
@@ -220,7 +252,7 @@ func (e *Engine[W, T]) sweep(ctx context.Context, limit int) error {
 // worker that died. One whose worker is this engine's own is alive, however late it
 // renews its lease: done twice, the job could be gone when the first one ends, which
 // River's driver for SQLite (v0.31.0) does not survive.
-func (e *Engine[W, T]) freeDeadWorkers(ctx context.Context, res []*rivertype.JobInsertResult, now time.Time) {
+func (e *Engine) freeDeadWorkers(ctx context.Context, res []*rivertype.JobInsertResult, now time.Time) {
 	for _, r := range res {
 		j := r.Job
 		if !r.UniqueSkippedAsDuplicate || j.State != rivertype.JobStateRunning || j.AttemptedAt == nil || now.Sub(*j.AttemptedAt) < e.LeaseTTL {
@@ -242,8 +274,8 @@ func (e *Engine[W, T]) freeDeadWorkers(ctx context.Context, res []*rivertype.Job
 
 // freeJobs makes the jobs available again that an earlier process was working on.
 // River itself would wait for them to grow old.
-func (e *Engine[W, T]) freeJobs(ctx context.Context) error {
-	jobs, err := e.work.GetExecutor().JobGetStuck(ctx, &riverdriver.JobGetStuckParams{Max: 10_000, StuckHorizon: e.Now().Add(24 * time.Hour)})
+func (e *Engine) freeJobs(ctx context.Context) error {
+	jobs, err := e.queue.GetExecutor().JobGetStuck(ctx, &riverdriver.JobGetStuckParams{Max: 10_000, StuckHorizon: e.Now().Add(24 * time.Hour)})
 	if err != nil {
 		return fmt.Errorf("list jobs of an earlier process: %w", err)
 	}
@@ -256,8 +288,8 @@ func (e *Engine[W, T]) freeJobs(ctx context.Context) error {
 }
 
 // free takes a job from its worker. A death of the worker is no try of the job.
-func (e *Engine[W, T]) free(ctx context.Context, j *rivertype.JobRow) error {
-	_, err := e.work.GetExecutor().JobUpdateFull(ctx, &riverdriver.JobUpdateFullParams{
+func (e *Engine) free(ctx context.Context, j *rivertype.JobRow) error {
+	_, err := e.queue.GetExecutor().JobUpdateFull(ctx, &riverdriver.JobUpdateFullParams{
 		ID: j.ID, AttemptDoUpdate: true, Attempt: max(0, j.Attempt-1), StateDoUpdate: true, State: rivertype.JobStateAvailable,
 	})
 	if err != nil {

@@ -16,34 +16,23 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver"
 	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivertype"
 
 	"forge/pipeline"
-	"forge/pipeline/command"
 	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
-// machine is an engine, whatever its drivers are.
-type machine interface {
-	Start(context.Context) error
-	Stop(context.Context) error
-	Wake()
-	Tell(ctx context.Context, run int64, id string, cmd command.Line, by pipeline.Actor, via string) (string, error)
-	Dead(context.Context) ([]DeadLetter, error)
-	Redrive(context.Context, string) error
-}
-
 // onBoth runs a test on SQLite and, where there is one, on PostgreSQL, where the
 // engine listens with pgx and inserts with database/sql.
-func onBoth(t *testing.T, test func(t *testing.T, k *keeper, mk func(Options) machine)) {
+func onBoth(t *testing.T, test func(t *testing.T, k *keeper, mk func(Options) *Engine)) {
 	t.Run("sqlite", func(t *testing.T) {
 		k := openStore(t)
-		test(t, k, func(o Options) machine { return newEngine(t, k, o) })
+		test(t, k, func(o Options) *Engine { return newEngine(t, k, o) })
 	})
 	t.Run("postgres", func(t *testing.T) {
 		db, err := store.Open(t.Context(), postgresAddress(t), testLog(t))
@@ -56,7 +45,7 @@ func onBoth(t *testing.T, test func(t *testing.T, k *keeper, mk func(Options) ma
 			}
 		})
 		k := &keeper{DB: db}
-		test(t, k, func(o Options) machine {
+		test(t, k, func(o Options) *Engine {
 			e, err := New(riverpgxv5.New(k.Pool()), riverdatabasesql.New(nil), k, o)
 			if err != nil {
 				t.Fatal(err)
@@ -97,28 +86,11 @@ func postgresAddress(t testing.TB) string {
 	return u.String()
 }
 
-func startMachine(t testing.TB, m machine) {
-	t.Helper()
-	if err := m.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { stopMachine(t, m) })
-}
-
-func stopMachine(t testing.TB, m machine) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	if err := m.Stop(ctx); err != nil {
-		t.Errorf("Stop: %v", err)
-	}
-}
-
 // Covers T1, lessons 12: from the label's delivery through the queue to the end,
 // with a stop and a resume by comment in between.
 func TestFromDeliveryToVerified(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, k *keeper, mk func(Options) machine) {
+	onBoth(t, func(t *testing.T, k *keeper, mk func(Options) *Engine) {
 		opts := options(t)
 		opts.Tick = time.Hour // the queue alone must do
 		opts.Hub, opts.Read = &fakeGitHub{}, readWords
@@ -134,7 +106,7 @@ func TestFromDeliveryToVerified(t *testing.T) {
 		}}
 		w := watchEvents(&opts)
 		m := mk(opts)
-		startMachine(t, m)
+		start(t, m)
 		deliver(t, k, "g1", "start 7")
 		m.Wake()
 		<-begun
@@ -170,13 +142,13 @@ func idle(t testing.TB, k *keeper, run int64) bool {
 // Two servers share the work: every phase is executed once.
 func TestTwoEngines(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, k *keeper, mk func(Options) machine) {
+	onBoth(t, func(t *testing.T, k *keeper, mk func(Options) *Engine) {
 		opts := options(t)
 		c := &fakePhases{}
 		opts.Executor = c
 		w := watchEvents(&opts)
 		for range 2 {
-			startMachine(t, mk(opts))
+			start(t, mk(opts))
 		}
 		var ids []int64
 		for i := range 12 {
@@ -201,11 +173,11 @@ func TestTwoEngines(t *testing.T) {
 // Wake-ups that race with the end of the work are not lost.
 func TestHammer(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, k *keeper, mk func(Options) machine) {
+	onBoth(t, func(t *testing.T, k *keeper, mk func(Options) *Engine) {
 		opts := options(t)
 		w := watchEvents(&opts)
 		m := mk(opts)
-		startMachine(t, m)
+		start(t, m)
 		id := newRun(t, k, 7)
 		w.untilState(t, k, id, pipeline.StateVerified)
 		var writers sync.WaitGroup
@@ -238,7 +210,7 @@ func TestHammer(t *testing.T) {
 // cancels those that have none, keeps the runs due, and the next one goes on.
 func TestDrain(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, k *keeper, mk func(Options) machine) {
+	onBoth(t, func(t *testing.T, k *keeper, mk func(Options) *Engine) {
 		opts := options(t)
 		opts.Tick = 10 * time.Millisecond
 		begun := make(chan struct{}, 16)
@@ -265,7 +237,7 @@ func TestDrain(t *testing.T) {
 		one, two := newRun(t, k, 1), newRun(t, k, 2)
 		<-begun
 		<-begun
-		stopMachine(t, m)
+		stop(t, m)
 		for range 2 {
 			if err := <-ends; !errors.Is(err, errDrain) {
 				t.Errorf("a phase ended with %v, want %v", err, errDrain)
@@ -277,7 +249,7 @@ func TestDrain(t *testing.T) {
 		}
 		opts.Executor = &fakePhases{}
 		w := watchEvents(&opts)
-		startMachine(t, mk(opts))
+		start(t, mk(opts))
 		w.untilState(t, k, one, pipeline.StateVerified)
 		w.untilState(t, k, two, pipeline.StateVerified)
 		if types := eventTypes(t, k, one); count(types, pipeline.EventPhaseFailed) > 0 || count(types, pipeline.EventPhaseEntered) != 4 {
@@ -342,9 +314,9 @@ func TestReworkFirst(t *testing.T) {
 }
 
 // listJobs counts the jobs that there ever were, by lane.
-func listJobs(t testing.TB, e *sqliteEngine) map[string]int {
+func listJobs(t testing.TB, e *Engine) map[string]int {
 	t.Helper()
-	list, err := e.work.GetExecutor().JobGetByKindMany(t.Context(), &riverdriver.JobGetByKindManyParams{Kind: []string{"advance"}})
+	list, err := e.queue.GetExecutor().JobGetByKindMany(t.Context(), &riverdriver.JobGetByKindManyParams{Kind: []string{"advance"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -363,7 +335,7 @@ func listJobs(t testing.TB, e *sqliteEngine) map[string]int {
 // alone, listed with its error, and can be driven again.
 func TestDeadJob(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, k *keeper, mk func(Options) machine) {
+	onBoth(t, func(t *testing.T, k *keeper, mk func(Options) *Engine) {
 		opts := options(t)
 		w := watchEvents(&opts)
 		m := mk(opts)
@@ -378,13 +350,8 @@ func TestDeadJob(t *testing.T) {
 			return pipeline.Decide(r)
 		}
 		quick := func(int) time.Duration { return 20 * time.Millisecond }
-		switch e := m.(type) {
-		case *sqliteEngine:
-			e.decide, e.retry = broken, quick
-		case *Engine[pgxTx, *sql.Tx]:
-			e.decide, e.retry = broken, quick
-		}
-		startMachine(t, m)
+		m.decide, m.retry = broken, quick
+		start(t, m)
 		bad, good := newRun(t, k, 13), newRun(t, k, 14)
 		w.untilState(t, k, good, pipeline.StateVerified)
 		var dead []DeadLetter
@@ -417,8 +384,6 @@ func TestDeadJob(t *testing.T) {
 	})
 }
 
-type pgxTx = pgx.Tx
-
 // What an earlier process left behind — leases, jobs that it was working on — is
 // taken over at once when a file is opened again.
 func TestRestartOnSQLite(t *testing.T) {
@@ -430,7 +395,7 @@ func TestRestartOnSQLite(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := newRun(t, k, 7)
-	if err := k.Tx(t.Context(), func(ctx context.Context, tx txn) error { return old.enqueue(ctx, tx, id, laneNext, false) }); err != nil {
+	if err := k.Tx(t.Context(), func(ctx context.Context, tx *Tx) error { return old.enqueue(ctx, tx, id, laneNext, false) }); err != nil {
 		t.Fatal(err)
 	}
 	// As if it had been killed with the job in its hands.
@@ -451,7 +416,7 @@ func TestRestartOnSQLite(t *testing.T) {
 func TestMigrateTogether(t *testing.T) {
 	t.Parallel()
 	address := filepath.Join(t.TempDir(), "forge.db")
-	var engines []*sqliteEngine
+	var engines []*Engine
 	for range 6 {
 		db, err := store.Open(t.Context(), address, slog.New(slog.DiscardHandler))
 		if err != nil {
@@ -472,9 +437,9 @@ func TestMigrateTogether(t *testing.T) {
 }
 
 // takeJob fetches the one job, as a worker that then dies.
-func takeJob(t testing.TB, e *sqliteEngine) *rivertype.JobRow {
+func takeJob(t testing.TB, e *Engine) *rivertype.JobRow {
 	t.Helper()
-	jobs, err := e.work.GetExecutor().JobGetAvailable(t.Context(), &riverdriver.JobGetAvailableParams{ClientID: "dead", MaxToLock: 1, MaxAttemptedBy: 10, Queue: "default"})
+	jobs, err := e.queue.GetExecutor().JobGetAvailable(t.Context(), &riverdriver.JobGetAvailableParams{ClientID: "dead", MaxToLock: 1, MaxAttemptedBy: 10, Queue: "default"})
 	if err != nil || len(jobs) != 1 {
 		t.Fatal(jobs, err)
 	}
@@ -505,7 +470,7 @@ func TestDeadWorker(t *testing.T) {
 	}
 	job := takeJob(t, e)
 	state := func() rivertype.JobState {
-		j, err := e.worker.JobGet(t.Context(), job.ID)
+		j, err := e.queue.GetExecutor().JobGetByID(t.Context(), &riverdriver.JobGetByIDParams{ID: job.ID})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -619,5 +584,5 @@ func TestStopInTime(t *testing.T) {
 		t.Errorf("Stop took %v", took)
 	}
 	close(release)
-	<-e.worker.Stopped()
+	<-e.worker.(*river.Client[*Tx]).Stopped()
 }

@@ -23,7 +23,7 @@ type place struct {
 // a delivery calls it may be old, and may be what another repository was called before:
 // where it and the store do not agree, GitHub is asked for the id. gone says that the App
 // may do nothing there any more.
-func (e *Engine[W, T]) identify(ctx context.Context, n *pipeline.Notice) (gone bool, err error) {
+func (e *Engine) identify(ctx context.Context, n *pipeline.Notice) (gone bool, err error) {
 	if e.Locate == nil || n.Repo.ID == 0 || n.Repo.Name == "" {
 		return false, nil
 	}
@@ -53,7 +53,7 @@ func (e *Engine[W, T]) identify(ctx context.Context, n *pipeline.Notice) (gone b
 // relocate asks GitHub what a repository is called now, and brings what is kept of it under
 // that name; before that, likewise, those that had the name. Of one that is gone it ends
 // the runs.
-func (e *Engine[W, T]) relocate(ctx context.Context, id int64, former string, seen map[int64]bool) (now pipeline.Repo, found bool, err error) {
+func (e *Engine) relocate(ctx context.Context, id int64, former string, seen map[int64]bool) (now pipeline.Repo, found bool, err error) {
 	seen[id] = true
 	if now, found, err = e.Locate(ctx, id); err != nil {
 		return now, false, fmt.Errorf("find repository %d: %w", id, err)
@@ -72,7 +72,7 @@ func (e *Engine[W, T]) relocate(ctx context.Context, id int64, former string, se
 			}
 		}
 	}
-	told, err := e.store.Rename(ctx, now, former, e.now(), func(ctx context.Context, tx T, run *pipeline.Run) error {
+	told, err := e.store.Rename(ctx, now, former, e.now(), func(ctx context.Context, tx *Tx, run *pipeline.Run) error {
 		return e.enqueue(ctx, tx, run.ID, laneWake, run.Part != nil)
 	})
 	if err != nil {
@@ -93,7 +93,7 @@ func (e *Engine[W, T]) relocate(ctx context.Context, id int64, former string, se
 
 // endRuns ends the runs of a repository that was deleted, or that the App has no access to
 // any more. Nothing can be said there: who looks at the run reads why.
-func (e *Engine[W, T]) endRuns(ctx context.Context, id int64) error {
+func (e *Engine) endRuns(ctx context.Context, id int64) error {
 	e.places.Delete(id)
 	ids, err := e.store.Active(ctx, id)
 	if err != nil {
@@ -135,7 +135,7 @@ func goneNote(repo pipeline.Repo) string {
 }
 
 // leftBehind ends the runs of those repositories of a notice that are gone.
-func (e *Engine[W, T]) leftBehind(ctx context.Context, p *inbound) error {
+func (e *Engine) leftBehind(ctx context.Context, p *inbound) error {
 	var gone int
 	for _, id := range p.notice.Left {
 		names, _, err := e.store.Names(ctx, id, "")
@@ -161,7 +161,7 @@ func (e *Engine[W, T]) leftBehind(ctx context.Context, p *inbound) error {
 
 // relocated looks, after something failed for good on GitHub, whether the run's repository is
 // where it was. It reports whether the run has been told of another place, or ended.
-func (e *Engine[W, T]) relocated(ctx context.Context, run *pipeline.Run, failed error) bool {
+func (e *Engine) relocated(ctx context.Context, run *pipeline.Run, failed error) bool {
 	var f *pipeline.Fault
 	if e.Locate == nil || run.Repo.ID == 0 || !errors.As(failed, &f) || f.Class != pipeline.FaultGitHub || !f.Final {
 		return false

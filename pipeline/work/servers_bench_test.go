@@ -46,7 +46,7 @@ func BenchmarkServers(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					startMachine(b, e)
+					start(b, e)
 				}
 				begun := time.Now()
 				var ids []int64

@@ -21,7 +21,7 @@ type reply struct {
 // answer is what a command does to a run. An answer that lets the run look for
 // tests again carries the repository's settings as they are by then; when they
 // cannot be read, that is said and nothing is answered.
-func (e *Engine[W, T]) answer(ctx context.Context, r *pipeline.Run, cmd command.Line, by pipeline.Actor, via string, comment int64, at time.Time) ([]pipeline.Event, string, error) {
+func (e *Engine) answer(ctx context.Context, r *pipeline.Run, cmd command.Line, by pipeline.Actor, via string, comment int64, at time.Time) ([]pipeline.Event, string, error) {
 	gate := r.Gate()
 	events, text := r.Answer(cmd, by, via, comment, at)
 	if e.Settings == nil || r.Part != nil || gate == nil || // a module keeps what its parent has: its own base is no branch of people
@@ -55,7 +55,7 @@ func ownModel(r *pipeline.Run, g *pipeline.Guard) bool {
 // current returns the run as it stands on GitHub: one that could be reopened, but
 // whose pull request was closed or merged without Forge having heard of it, is over
 // for good.
-func (e *Engine[W, T]) current(ctx context.Context, r *pipeline.Run) (*pipeline.Run, error) {
+func (e *Engine) current(ctx context.Context, r *pipeline.Run) (*pipeline.Run, error) {
 	for r.Reopenable() && e.Hub != nil && r.Published.Pull != nil {
 		open, _, err := e.Hub.PullState(ctx, r.Repo, r.Published.Pull.Number)
 		if err != nil {
@@ -91,7 +91,7 @@ func reopens(n pipeline.Notice) bool {
 
 // edited takes in that the task was edited, when whoever did it may change what the
 // run does. Who may not is told so, once for each run.
-func (e *Engine[W, T]) edited(ctx context.Context, run *pipeline.Run, p *inbound) error {
+func (e *Engine) edited(ctx context.Context, run *pipeline.Run, p *inbound) error {
 	n := p.notice
 	events, outcome := run.Notice(n, e.now())
 	if len(events) == 0 {
@@ -120,7 +120,7 @@ func (e *Engine[W, T]) edited(ctx context.Context, run *pipeline.Run, p *inbound
 }
 
 // editedLate says once for each run that an edit of its task after the verdict changes nothing by itself.
-func (e *Engine[W, T]) editedLate(ctx context.Context, run *pipeline.Run, p *inbound) error {
+func (e *Engine) editedLate(ctx context.Context, run *pipeline.Run, p *inbound) error {
 	key := fmt.Sprintf("run/%d/edited-late", run.ID)
 	may, _, _, err := e.within(ctx, key, "", tells)
 	if !may || err != nil {
@@ -161,7 +161,7 @@ func acknowledge(n pipeline.Notice, signals, follow []pipeline.Event) string {
 // doubted answers words about what blocks that name a refusal, and may mean the opposite:
 // what lets it pass after all. GitHub sends two deliveries of a reply, in any order; that of
 // the comment is answered, in its conversation.
-func (e *Engine[W, T]) doubted(ctx context.Context, run *pipeline.Run, p *inbound, signals []pipeline.Event) (string, error) {
+func (e *Engine) doubted(ctx context.Context, run *pipeline.Run, p *inbound, signals []pipeline.Event) (string, error) {
 	f := p.notice.Feedback
 	if p.notice.Kind != pipeline.NoticeFeedback || f == nil || f.Event != "pull_request_review_comment" || f.Action != "created" || f.ReplyTo == 0 || len(f.Comments) == 0 {
 		return "", nil
@@ -191,7 +191,7 @@ func (e *Engine[W, T]) doubted(ctx context.Context, run *pipeline.Run, p *inboun
 // dismissedAlready returns the dismissal that a /forge dismiss has made, and what
 // followed from it, when another delivery about the same reply was taken in first:
 // GitHub sends one of the comment and one of the review that it belongs to.
-func (e *Engine[W, T]) dismissedAlready(ctx context.Context, run *pipeline.Run, n pipeline.Notice) (signals, follow []pipeline.Event, err error) {
+func (e *Engine) dismissedAlready(ctx context.Context, run *pipeline.Run, n pipeline.Notice) (signals, follow []pipeline.Event, err error) {
 	if n.Kind != pipeline.NoticeFeedback || n.Command.Name != "dismiss" || n.Thread == 0 {
 		return nil, nil, nil
 	}
@@ -226,7 +226,7 @@ func busy(err error) (string, bool) {
 // costs no attempt and no worker, until it has waited too long: then the phase has
 // failed for good, and a human is asked. known is the run as the phase found it, now
 // as it stands.
-func (e *Engine[W, T]) awaitModel(known, run *pipeline.Run, act pipeline.Action, ref pipeline.PhaseRef, err error) (pipeline.Event, bool) {
+func (e *Engine) awaitModel(known, run *pipeline.Run, act pipeline.Action, ref pipeline.PhaseRef, err error) (pipeline.Event, bool) {
 	var f *pipeline.Fault
 	if !errors.As(err, &f) || f.Class != pipeline.FaultProvider || f.Final || f.RetryAt.IsZero() {
 		return pipeline.Event{}, false
@@ -264,7 +264,7 @@ func (e *Engine[W, T]) awaitModel(known, run *pipeline.Run, act pipeline.Action,
 // awaitGitHub returns the event with which a phase waits until GitHub, which was called too
 // often, may be called again. That is nobody's fault and passes: no attempt is counted, and no
 // human is asked.
-func (e *Engine[W, T]) awaitGitHub(known, run *pipeline.Run, act pipeline.Action, ref pipeline.PhaseRef, err error) (pipeline.Event, bool) {
+func (e *Engine) awaitGitHub(known, run *pipeline.Run, act pipeline.Action, ref pipeline.PhaseRef, err error) (pipeline.Event, bool) {
 	var limit interface{ Limited() bool }
 	if !errors.As(err, &limit) || !limit.Limited() {
 		return pipeline.Event{}, false
@@ -307,7 +307,7 @@ func viaOf(n pipeline.Notice) string { return cmp.Or(n.Command.Via, "comment") }
 // which know that it may be. The key names its cause: with it there is one run. A run
 // that works on the issue already is the answer, too. A final [pipeline.Fault] says why
 // there is none.
-func (e *Engine[W, T]) Begin(ctx context.Context, key string, n pipeline.Notice) (int64, error) {
+func (e *Engine) Begin(ctx context.Context, key string, n pipeline.Notice) (int64, error) {
 	run, err := e.find(ctx, n)
 	if err != nil || run != nil && !run.State.Ended() {
 		return idOf(run), err
@@ -316,7 +316,7 @@ func (e *Engine[W, T]) Begin(ctx context.Context, key string, n pipeline.Notice)
 	if err != nil {
 		return 0, fmt.Errorf("prepare a run for %s#%d: %w", n.Repo.FullName(), n.Issue, err)
 	}
-	run, err = e.store.CreateRun(ctx, key, start, e.now(), e.Trace(), func(ctx context.Context, tx T, id int64) error { return e.enqueue(ctx, tx, id, laneNew, false) })
+	run, err = e.store.CreateRun(ctx, key, start, e.now(), e.Trace(), func(ctx context.Context, tx *Tx, id int64) error { return e.enqueue(ctx, tx, id, laneNew, false) })
 	var active interface{ ActiveRun() int64 }
 	if errors.As(err, &active) {
 		return active.ActiveRun(), nil

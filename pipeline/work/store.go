@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"time"
 
@@ -9,17 +10,19 @@ import (
 	"forge/pipeline/record"
 )
 
-// Store is what the engine keeps its runs and deliveries in. T is a transaction
-// of the store's own; the engine adds its jobs to it.
+// Tx is a transaction of the store; the engine adds its jobs to it.
+type Tx = sql.Tx
+
+// Store is what the engine keeps its runs and deliveries in.
 //
 // An error that says that another writer came first has a method Conflict() bool,
 // one that says that something does not exist NotFound() bool, and one that says
 // that an issue has an active run ActiveRun() int64.
-type Store[T any] interface {
-	runs[T]
-	places[T]
+type Store interface {
+	runs
+	places
 	leases
-	inbox[T]
+	inbox
 
 	// Turn counts one more of something in a place, and returns how many that makes
 	// in the window, and when that began.
@@ -30,17 +33,17 @@ type Store[T any] interface {
 }
 
 // runs is the event log and what is folded from it.
-type runs[T any] interface {
+type runs interface {
 	// CreateRun makes a run with its first event. With a key that is known it
 	// returns the run that was made with it. An issue has one active run: the error
 	// names it. also runs in the same transaction in every case without an error.
-	CreateRun(ctx context.Context, key string, start pipeline.Start, at time.Time, trace string, also func(context.Context, T, int64) error) (*pipeline.Run, error)
+	CreateRun(ctx context.Context, key string, start pipeline.Start, at time.Time, trace string, also func(context.Context, *Tx, int64) error) (*pipeline.Run, error)
 
 	// Append numbers the events, applies them to run, writes them, and marks the run
 	// as due; events whose ID the run knows already are passed over. When another
 	// writer came first it changes nothing and returns a conflict. also may be nil;
 	// it runs in the same transaction, even when all events were passed over.
-	Append(ctx context.Context, run *pipeline.Run, events []pipeline.Event, also func(context.Context, T) error) error
+	Append(ctx context.Context, run *pipeline.Run, events []pipeline.Event, also func(context.Context, *Tx) error) error
 
 	// Load returns the run as it stands.
 	Load(ctx context.Context, id int64) (*pipeline.Run, error)
@@ -62,7 +65,7 @@ type runs[T any] interface {
 }
 
 // places are the names by which things of repositories are kept.
-type places[T any] interface {
+type places interface {
 	// Names returns the names by which runs of a repository are kept, and the other
 	// repositories whose runs are kept by a name.
 	Names(ctx context.Context, id int64, name string) (names []string, others []int64, err error)
@@ -70,7 +73,7 @@ type places[T any] interface {
 	// Rename brings all that is kept of a repository under the name that it has now, and
 	// tells the runs of it that can go on, in one transaction, of which also is a part for
 	// each of these. former is a name that it is said to have had. It returns the events.
-	Rename(ctx context.Context, repo pipeline.Repo, former string, at time.Time, also func(context.Context, T, *pipeline.Run) error) ([]pipeline.Event, error)
+	Rename(ctx context.Context, repo pipeline.Repo, former string, at time.Time, also func(context.Context, *Tx, *pipeline.Run) error) ([]pipeline.Event, error)
 }
 
 // leases say who is working on what, and what there is to work on.
@@ -100,19 +103,19 @@ type leases interface {
 }
 
 // inbox holds the deliveries.
-type inbox[T any] interface {
+type inbox interface {
 	// Tx runs fn in a transaction, which is committed when it returns nil.
-	Tx(ctx context.Context, fn func(context.Context, T) error) error
+	Tx(ctx context.Context, fn func(context.Context, *Tx) error) error
 
 	// Learn takes in signals that belong to no run.
-	Learn(ctx context.Context, tx T, signals []pipeline.Signal) error
+	Learn(ctx context.Context, tx *Tx, signals []pipeline.Signal) error
 
 	// WaitingDeliveries returns those whose time has come, in order of arrival.
 	WaitingDeliveries(ctx context.Context, now time.Time, limit int) ([]record.Delivery, error)
 
 	// FinishDelivery records what became of a delivery; quiet says that nothing did. False when it does not wait
 	// any more, because it was finished before.
-	FinishDelivery(ctx context.Context, tx T, guid, outcome string, quiet bool, at time.Time) (bool, error)
+	FinishDelivery(ctx context.Context, tx *Tx, guid, outcome string, quiet bool, at time.Time) (bool, error)
 
 	// FailDelivery records that a try failed, and why. It is tried again at next;
 	// after the fifth try it is dead.

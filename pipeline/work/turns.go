@@ -19,7 +19,7 @@ const tells = 3
 // answers reports whether a delivery may still be answered where it came from. What talks to
 // itself through Forge (two bots, or one that quotes it) has to come to an end. The words
 // are what to say instead, and their key, when the limit has just been reached.
-func (e *Engine[W, T]) answers(ctx context.Context, p *inbound) (may bool, words, key string, err error) {
+func (e *Engine) answers(ctx context.Context, p *inbound) (may bool, words, key string, err error) {
 	n := p.notice
 	number := cmp.Or(n.Issue, n.Pull)
 	if n.Thread != 0 {
@@ -32,7 +32,7 @@ func (e *Engine[W, T]) answers(ctx context.Context, p *inbound) (may bool, words
 }
 
 // within counts an answer in a place against its limit; 0 is none.
-func (e *Engine[W, T]) within(ctx context.Context, place, called string, limit int) (may bool, words, key string, err error) {
+func (e *Engine) within(ctx context.Context, place, called string, limit int) (may bool, words, key string, err error) {
 	if limit <= 0 {
 		return true, "", "", nil
 	}
@@ -51,7 +51,7 @@ func (e *Engine[W, T]) within(ctx context.Context, place, called string, limit i
 // remarked reports whether a delivery is looked at by itself: each remark on a pull request
 // costs calls of GitHub, whoever made it. One too many is done with, in the given words; on
 // a run's pull request the next poll finds it.
-func (e *Engine[W, T]) remarked(ctx context.Context, p *inbound, otherwise string) (bool, error) {
+func (e *Engine) remarked(ctx context.Context, p *inbound, otherwise string) (bool, error) {
 	n := p.notice
 	if n.Kind != pipeline.NoticeFeedback || e.Observer == nil {
 		return true, nil

@@ -13,7 +13,7 @@ import (
 // unheard tells somebody with write access whose words nothing is sure to read any more what
 // does change the work: once for each run, so that a talk is not answered line by line. It
 // returns that for the delivery's outcome.
-func (e *Engine[W, T]) unheard(ctx context.Context, run *pipeline.Run, p *inbound) (string, error) {
+func (e *Engine) unheard(ctx context.Context, run *pipeline.Run, p *inbound) (string, error) {
 	n := p.notice
 	if !asks(run, n) || e.Idle != nil && e.Idle(n.Feedback.Body) {
 		return "", nil
@@ -73,7 +73,7 @@ func fate(run *pipeline.Run) string {
 }
 
 // onIssue takes in what was said on an issue without a command: agents read it there.
-func (e *Engine[W, T]) onIssue(ctx context.Context, run *pipeline.Run, p *inbound) error {
+func (e *Engine) onIssue(ctx context.Context, run *pipeline.Run, p *inbound) error {
 	outcome, told := p.notice.Why, ""
 	if run != nil {
 		var err error
@@ -84,5 +84,5 @@ func (e *Engine[W, T]) onIssue(ctx context.Context, run *pipeline.Run, p *inboun
 			outcome = fmt.Sprintf("run %d: %s%s", run.ID, outcome, told)
 		}
 	}
-	return e.store.Tx(ctx, func(ctx context.Context, tx T) error { return e.settle(ctx, tx, p, outcome, told == "") })
+	return e.store.Tx(ctx, func(ctx context.Context, tx *Tx) error { return e.settle(ctx, tx, p, outcome, told == "") })
 }

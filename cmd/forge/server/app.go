@@ -69,7 +69,7 @@ func (o Options) clock() func() time.Time {
 // App is a Forge put together. Nothing runs in it by itself.
 type App struct {
 	DB      *store.DB
-	Engine  Engine
+	Engine  *work.Engine
 	Gateway *sandbox.Gateway // git
 	Learner *memory.Learner
 

@@ -27,41 +27,14 @@ type Control interface {
 	Redrive(ctx context.Context, id string) error
 }
 
-// Runs begins, drives and writes to runs in this process.
-type Runs interface {
-	Begin(ctx context.Context, key string, n pipeline.Notice) (int64, error)
-	Drive(ctx context.Context, run int64) error
-	Record(ctx context.Context, run int64, events []pipeline.Event, also func(context.Context, *store.Tx) error) error
-}
-
-// Engine is work.Engine without its type parameters.
-type Engine interface {
-	Control
-	Runs
-	Start(ctx context.Context) error
-	Stop(ctx context.Context) error
-	Wake()
-	ID() string
-	Heartbeat() time.Time
-}
-
 // newEngine chooses River's drivers. On both databases jobs are added within the
 // store's own transactions; on PostgreSQL they are fetched by pgx, which hears of
 // new ones at once.
-func newEngine(db *store.DB, opts work.Options) (Engine, error) {
-	st := storeAdapter{db}
+func newEngine(db *store.DB, opts work.Options) (*work.Engine, error) {
 	if pool := db.Pool(); pool != nil {
-		e, err := work.New(riverpgxv5.New(pool), riverdatabasesql.New(nil), st, opts)
-		if err != nil {
-			return nil, err
-		}
-		return e, nil
+		return work.New(riverpgxv5.New(pool), riverdatabasesql.New(nil), storeAdapter{db}, opts)
 	}
-	e, err := work.New(riversqlite.New(db.SQL()), riversqlite.New(nil), st, opts)
-	if err != nil {
-		return nil, err
-	}
-	return e, nil
+	return work.New(riversqlite.New(db.SQL()), riversqlite.New(nil), storeAdapter{db}, opts)
 }
 
 // OpenControl opens the configured database with an engine that takes orders and
@@ -91,7 +64,7 @@ func OpenControl(ctx context.Context, cfg settings.Config, log *slog.Logger) (*s
 
 // control sees what was committed in the local repository of a run before it answers it.
 type control struct {
-	Engine
+	*work.Engine
 	app *App
 }
 
