@@ -88,10 +88,11 @@ func (r *Run) gateKind(g Guard) GateKind {
 		return GateFeedback
 	case GuardHuman, GuardBase, GuardUnread, GuardDispute, GuardKnown, GuardUnclean, GuardSecret:
 		return GateHuman
-	case GuardSameFailure, GuardDiminishing, GuardDoubts, GuardBounces, GuardBreaker, GuardNoFix:
-		if g.Phase == PhaseTest {
-			return GateStuck
-		}
+	case GuardIterations, GuardSameFinding: // they are about the review, too
+		return GateEscalation
+	}
+	if g.futile() && g.Phase == PhaseTest {
+		return GateStuck
 	}
 	return GateEscalation
 }
@@ -131,7 +132,7 @@ func (r *Run) choices(kind GateKind, g Guard) []Choice {
 		out = append([]Choice{{Name: "continue", Arg: "N", Label: "go on for N more iterations; words on further lines go along"}}, otherwise...)
 	default:
 		out = []Choice{{Name: "continue", Arg: "N", Label: continueLabel(g.Name)}}
-		if r.Part != nil && g.vain() {
+		if r.Part != nil && g.futile() {
 			out = append(out, otherwise...)
 		}
 		if g.Name == GuardConflict || g.Name == GuardMoved {

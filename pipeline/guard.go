@@ -63,8 +63,9 @@ type Guard struct {
 	About []string `json:"about,omitempty"` // what an answer is about, by name: tests, or fingerprints of findings
 }
 
-// vain reports whether the guard says that the loop does not get the work done.
-func (g *Guard) vain() bool {
+// futile reports whether the guard says that the loop does not get the work done. What can be
+// answered to a guard of the loop follows from it.
+func (g *Guard) futile() bool {
 	return slices.Contains([]GuardName{GuardIterations, GuardBounces, GuardSameFinding, GuardSameFailure, GuardDiminishing, GuardDoubts,
 		GuardBreaker, GuardNoFix}, g.Name)
 }

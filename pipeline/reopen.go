@@ -228,6 +228,11 @@ func (r *Run) Dismissals(events []Event, at time.Time) []Event {
 
 // aboutFindings reports whether the gate asks because of findings, of a review or about the tests.
 func (g *Gate) aboutFindings() bool {
-	return g.Guard != nil && (g.Guard.Name == GuardNoProgress || (g.Guard.Phase == PhaseReview || g.Guard.Phase == PhaseTest) &&
-		slices.Contains([]GuardName{GuardSameFinding, GuardDiminishing, GuardDoubts, GuardBounces, GuardIterations, GuardBreaker, GuardDispute}, g.Guard.Name))
+	switch {
+	case g.Guard == nil, g.Guard.Name == GuardSameFailure, g.Guard.Name == GuardNoFix: // these are about failures alone
+		return false
+	case g.Guard.Name == GuardNoProgress:
+		return true
+	}
+	return (g.Guard.futile() || g.Guard.Name == GuardDispute) && (g.Guard.Phase == PhaseReview || g.Guard.Phase == PhaseTest)
 }

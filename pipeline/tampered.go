@@ -81,8 +81,7 @@ func (i *Issue) words() string {
 // asksAboutTests reports whether a human can let pass what is found about the tests in
 // answer to a guard.
 func (r *Run) asksAboutTests(g Guard) bool {
-	switch g.Name {
-	case GuardNoProgress, GuardFaults, GuardBounces, GuardSameFinding, GuardSameFailure, GuardDiminishing, GuardDoubts, GuardIterations, GuardBreaker, GuardNoFix, GuardUnable:
+	if g.futile() || g.Name == GuardNoProgress || g.Name == GuardFaults || g.Name == GuardUnable {
 		return r.onlyAboutTests()
 	}
 	return g.Name == GuardDispute && g.Phase == PhaseTest
