@@ -11,6 +11,8 @@ import (
 	"testing"
 	"text/template"
 
+	"forge/pipeline/command"
+
 	"github.com/goccy/go-yaml"
 )
 
@@ -101,6 +103,16 @@ func TestDocuments(t *testing.T) {
 			if _, _, err := rootCommand().Find([]string{name}); err != nil && !strings.Contains(text, "## What is not here yet") {
 				t.Errorf("%s names `forge %s`: %v", file, name, err)
 			}
+		}
+	}
+}
+
+// The table of all commands has each of them.
+func TestEveryCommandIsDocumented(t *testing.T) {
+	_, table, _ := strings.Cut(read(t, filepath.Join(top, ".github", "docs", "loop.md")), "## All commands")
+	for _, c := range command.All {
+		if !regexp.MustCompile("`" + regexp.QuoteMeta(command.Write("", c.Name)) + "[ `]").MatchString(table) {
+			t.Errorf("docs/loop.md has no row for the command %s", c.Name)
 		}
 	}
 }
