@@ -32,6 +32,33 @@ type Credentials struct {
 	Timeout      time.Duration // until an answer begins, or is whole where it does not come in a stream; 0: CallTimeout
 }
 
+// ProviderNames are what names of models begin with, a tape's aside.
+var ProviderNames = []string{"anthropic", "openai"}
+
+// of is where the credentials of a provider stand.
+func (c *Credentials) of(provider string) (key, url *string) {
+	switch provider {
+	case "anthropic":
+		return &c.AnthropicKey, &c.AnthropicURL
+	case "openai":
+		return &c.OpenAIKey, &c.OpenAIURL
+	}
+	return new(string), new(string)
+}
+
+// Has reports whether there is a provider's key, or an address at which none may be needed.
+func (c Credentials) Has(provider string) bool {
+	key, url := c.of(provider)
+	return *key != "" || *url != ""
+}
+
+// CredentialsOf are those of one provider.
+func CredentialsOf(provider, key, url string) (c Credentials) {
+	k, u := c.of(provider)
+	*k, *u = key, url
+	return c
+}
+
 // Limits of a call's time when nothing else is said.
 const (
 	CallTimeout = 10 * time.Minute

@@ -287,6 +287,13 @@ func TestOpenErrors(t *testing.T) {
 			t.Errorf("Open(%q) gives %v, want an error that says %q", name, err, say)
 		}
 	}
+	for _, p := range agent.ProviderNames {
+		if c := agent.CredentialsOf(p, "k", ""); !c.Has(p) {
+			t.Errorf("a key of %s is no credential of it", p)
+		} else if _, err := openModel(p+"/some", c); err != nil {
+			t.Errorf("%s with its key: %v", p, err)
+		}
+	}
 	if _, err := openModel("openai/llama", agent.Credentials{OpenAIURL: "http://localhost:11434/v1"}); err != nil {
 		t.Errorf("a local server wants no key: %v", err)
 	}

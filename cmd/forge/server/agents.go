@@ -23,17 +23,12 @@ func newAgent(o Options, db *store.DB) (*agent.Agent, error) {
 	for model, l := range cfg.ModelLimits {
 		limits[model] = agent.Limits{OutputTokens: l.OutputTokens, ReasoningTokens: l.ReasoningTokens}
 	}
-	providers := agent.NewProviders(agent.ProviderOptions{Credentials: credentials(cfg), Log: o.Log, Now: o.clock(), After: o.After})
+	providers := agent.NewProviders(agent.ProviderOptions{Credentials: cfg.Credentials(), Log: o.Log, Now: o.clock(), After: o.After})
 	return agent.New(agent.Options{
 		Open: providers.Open, Models: cfg.Run.Models, Prices: prices, Limits: limits,
 		Tape: db, Log: o.Log, AtOnce: cfg.Parallel.Models,
 		Budget: &budget{day: int64(cfg.DayUSD * 1e6), month: int64(cfg.MonthUSD * 1e6), spent: db.Spent, now: o.clock()},
 	})
-}
-
-// credentials are what models are reached with.
-func credentials(cfg settings.Config) agent.Credentials {
-	return agent.Credentials{AnthropicKey: cfg.AnthropicKey.Reveal(), OpenAIKey: cfg.OpenAIKey.Reveal(), AnthropicURL: cfg.AnthropicURL, OpenAIURL: cfg.OpenAIURL, Timeout: cfg.ModelTimeout}
 }
 
 // checkWithin is how long the look at one model may take.
@@ -50,7 +45,7 @@ func Models(cfg settings.Config) Probe {
 		var errs []error
 		for _, name := range names {
 			within, cancel := context.WithTimeout(ctx, checkWithin)
-			errs = append(errs, agent.Check(within, name, credentials(cfg)))
+			errs = append(errs, agent.Check(within, name, cfg.Credentials()))
 			cancel()
 		}
 		return errors.Join(errs...)

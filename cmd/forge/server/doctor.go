@@ -578,7 +578,7 @@ func (d *doctor) model(ctx context.Context) {
 		return
 	}
 	for _, name := range names {
-		if err := agent.Check(ctx, name, credentials(c)); err != nil {
+		if err := agent.Check(ctx, name, c.Credentials()); err != nil {
 			d.say("model", GradeBad, "without it no run goes on", "%v", err)
 			continue
 		}

@@ -495,7 +495,7 @@ func checkGlob(s string) string {
 	return ""
 }
 
-var modelName = lazyregexp.New(`^(anthropic|openai)/[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,127}$`)
+var modelName = lazyregexp.New(`^(?:` + strings.Join(agent.ProviderNames, "|") + `)/[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,127}$`)
 
 // checkServerModel also takes a tape: a scripted model, for trying out and for
 // tests. A repository cannot name one, because it is a path on this machine.
@@ -514,8 +514,9 @@ func checkModel(s string) string {
 	switch {
 	case !ok:
 		return fmt.Sprintf("is %q; a model is named provider/model, such as anthropic/%s", s, s)
-	case provider != "anthropic" && provider != "openai":
-		return fmt.Sprintf("is %q; the provider must be anthropic or openai (any server that speaks OpenAI's API: set its address with openai_base_url)", s)
+	case !slices.Contains(agent.ProviderNames, provider):
+		return fmt.Sprintf("is %q; the provider must be %s (openai also for any server that speaks OpenAI's API: set its address with openai_base_url)",
+			s, strings.Join(agent.ProviderNames, " or "))
 	}
 	return fmt.Sprintf("is %q; the model's name may hold letters, digits and . _ : / @ + -", s)
 }

@@ -20,6 +20,7 @@ import (
 	"syscall"
 	"time"
 
+	"forge/pipeline/agent"
 	"forge/pipeline/command"
 	"forge/pipeline/config"
 	"forge/pipeline/lazyregexp"
@@ -562,11 +563,18 @@ func (c *Config) Ready() error {
 		}
 	}
 	need(len(without) == 0, "model is missing for "+strings.Join(without, ", ")+": set FORGE_MODEL, such as anthropic/MODEL or openai/MODEL")
-	need(!providers["anthropic"] || c.AnthropicKey.Set() || c.AnthropicURL != "", "ANTHROPIC_API_KEY is missing, and a role uses an anthropic/ model")
-	need(!providers["openai"] || c.OpenAIKey.Set() || c.OpenAIURL != "", "OPENAI_API_KEY is missing, and a role uses an openai/ model")
+	for _, p := range agent.ProviderNames {
+		need(!providers[p] || c.Credentials().Has(p), strings.ToUpper(p)+"_API_KEY is missing, and a role uses a model of "+p)
+	}
 	c.notifyReady(need)
 	c.dashboardReady(need)
 	return errors.Join(missing...)
+}
+
+// Credentials are what models are reached with.
+func (c *Config) Credentials() agent.Credentials {
+	return agent.Credentials{AnthropicKey: c.AnthropicKey.Reveal(), OpenAIKey: c.OpenAIKey.Reveal(),
+		AnthropicURL: c.AnthropicURL, OpenAIURL: c.OpenAIURL, Timeout: c.ModelTimeout}
 }
 
 // notifyReady says what is missing to tell people of questions and ends.

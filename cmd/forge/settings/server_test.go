@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"forge/pipeline/agent"
 	"forge/pipeline/config"
 
 	"github.com/google/go-cmp/cmp"
@@ -180,18 +181,22 @@ func TestEveryServerKey(t *testing.T) {
 		"FORGE_DATABASE_URL": "other.db", "FORGE_STATE_DIR": "/elsewhere", "FORGE_LISTEN": ":1", "FORGE_POLL": "true", "FORGE_NOTIFY": "webhook",
 		"FORGE_NOTIFY_URL": "https://n.example/x", "FORGE_NOTIFY_SECRET_FILE": secret, "FORGE_NOTIFY_URL_FILE": address,
 		"FORGE_GITHUB_URL": "https://g.example",
-		"FORGE_LABEL":      "robot", "FORGE_SLUG": "bob", "FORGE_MODEL": "openai/x", "ANTHROPIC_API_KEY_FILE": secret, "OPENAI_API_KEY_FILE": secret,
+		"FORGE_LABEL":      "robot", "FORGE_SLUG": "bob", "FORGE_MODEL": "openai/x",
 		"ANTHROPIC_BASE_URL": "https://a.example", "OPENAI_BASE_URL": "https://o.example", "FORGE_SANDBOX": "", "FORGE_UNSAFE_NO_SANDBOX": "true",
 		"FORGE_WORKER_USER": "nobody", "FORGE_DEPENDENCIES": "off", "FORGE_INSTALL_SCRIPTS": "true", "FORGE_WRITE_INTERVAL": "3s",
 		"FORGE_CALL_TIMEOUT": "9s", "FORGE_MODEL_TIMEOUT": "8s", "FORGE_MODEL_PATIENCE": "7m", "FORGE_MODEL_PARALLEL": "8",
 		"FORGE_COMMANDS_PARALLEL": "2", "FORGE_PART_WORKERS": "6", "FORGE_DAY_USD": "50", "FORGE_MONTH_USD": "500",
 		"FORGE_ANSWERS_PER_HOUR": "7", "FORGE_THREAD_ANSWERS_PER_HOUR": "6", "FORGE_REMARKS_PER_HOUR": "5",
 		"FORGE_KEEP_DELIVERIES_DAYS": "3", "FORGE_KEEP_TAPES_DAYS": "4", "FORGE_KEEP_INCIDENTS_DAYS": "90", "FORGE_BACKUP_EVERY": "2h", "FORGE_BACKUP_KEEP": "5",
-		"FORGE_BACKUP_DIR": "/mnt/copies", "FORGE_METRICS_TOKEN_FILE": secret, "FORGE_REFLECTION": "false", "ANTHROPIC_API_KEY": "k",
+		"FORGE_BACKUP_DIR": "/mnt/copies", "FORGE_METRICS_TOKEN_FILE": secret, "FORGE_REFLECTION": "false",
 		"FORGE_DASHBOARD": "github", "FORGE_CLIENT_ID": "Iv1.a", "FORGE_CLIENT_SECRET_FILE": secret, "FORGE_CLIENT_SECRET": testSecret,
-		"FORGE_PUBLIC_URL": "https://f.example", "FORGE_DASHBOARD_LISTEN": "localhost:7", "OPENAI_API_KEY": "k",
+		"FORGE_PUBLIC_URL": "https://f.example", "FORGE_DASHBOARD_LISTEN": "localhost:7",
 	}
-	names := []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "FORGE_CLIENT_SECRET"}
+	names := []string{"FORGE_CLIENT_SECRET"}
+	for _, p := range agent.ProviderNames {
+		key := strings.ToUpper(p) + "_API_KEY"
+		values[key], values[key+"_FILE"], names = "k", secret, append(names, key)
+	}
 	for i := range typ.NumField() {
 		if name := jsonName(typ.Field(i)); ruleOf(name).doc == "" {
 			t.Errorf("%s has no description", name)

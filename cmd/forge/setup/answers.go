@@ -19,7 +19,7 @@ import (
 
 var (
 	accountName = lazyregexp.New(`^[A-Za-z0-9](?:[A-Za-z0-9_-]{0,98}[A-Za-z0-9])?$`)
-	modelName   = lazyregexp.New(`^(anthropic|openai)/\S{1,200}$|^tape:/\S+$`)
+	modelName   = lazyregexp.New(`^(?:` + strings.Join(agent.ProviderNames, "|") + `)/\S{1,200}$|^tape:/\S+$`)
 )
 
 // appNameMost is how long GitHub lets the name of an App be.
@@ -118,17 +118,10 @@ func (a Answers) provider() string {
 
 // try looks once whether the model is there and takes the key.
 func (s *setup) try(ctx context.Context, a Answers, key string) error {
-	c := agent.Credentials{}
-	switch a.provider() {
-	case "anthropic":
-		c.AnthropicKey, c.AnthropicURL = key, a.Base
-	case "openai":
-		c.OpenAIKey, c.OpenAIURL = key, a.Base
-	}
 	if key == "" && a.Base == "" && a.provider() != "" {
 		return fmt.Errorf("%s needs the key of its provider", a.Model)
 	}
-	if err := agent.Check(ctx, a.Model, c); err != nil {
+	if err := agent.Check(ctx, a.Model, agent.CredentialsOf(a.provider(), key, a.Base)); err != nil {
 		return fmt.Errorf("the model was tried once: %w", err)
 	}
 	return nil
