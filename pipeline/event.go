@@ -85,6 +85,7 @@ const (
 	EventBaseRenamed   EventType = "base.renamed"             // Data.Note: the name that the branch that the work is for has by now, Data.Head: where it is
 	EventRetargeted    EventType = "pull.retargeted"          // Data.Note: the branch that the pull request goes into now, "" for the run's own; Data.Actor
 	EventChangesAsked  EventType = "review.changes_requested" // Data.Review: a human's findings; Data.Actor
+	EventChangesEdited EventType = "review.changes_edited"    // Data.Review: what of a human's findings has other words now, without a message what is taken back; Data.Actor
 	EventIssueEdited   EventType = "issue.edited"             // Data.Task; Data.Actor, who may change it: what is wanted has changed
 
 	EventRepositoryRenamed EventType = "repository.renamed" // Data.Repo: what it is called now, and its installation
@@ -135,7 +136,7 @@ var known = map[EventType]bool{
 	EventUpstreamResolved: true, EventUpstreamRejected: true, EventGateRequested: true, EventGateReminded: true, EventGateAnswered: true,
 	EventGateOverride: true, EventPublishStarted: true, EventPublishCompleted: true, EventPublishFailed: true, EventPublishDue: true,
 	EventBranchMoved: true, EventBranchDeleted: true, EventBaseMoved: true, EventBaseRenamed: true, EventRetargeted: true, EventChangesAsked: true,
-	EventIssueEdited: true, EventRepositoryRenamed: true, EventDismissed: true, EventFixedByHuman: true, EventFixApplied: true, EventFixRewritten: true,
+	EventChangesEdited: true, EventIssueEdited: true, EventRepositoryRenamed: true, EventDismissed: true, EventFixedByHuman: true, EventFixApplied: true, EventFixRewritten: true,
 	EventFixIgnored: true, EventHumanEdited: true, EventCommentAdded: true, EventPullReviewed: true, EventPullClosed: true,
 	EventAnswered: true, EventAnswerRead: true, EventRefused: true, EventEscaped: true, EventRollout: true, EventShipAsked: true,
 	EventShipMerged: true, EventShipDeployed: true, EventShipFinished: true, EventLess: true, EventMore: true, EventRecalled: true,

@@ -360,7 +360,7 @@ func sight(list []Issue, is Issue, iteration int) []Issue {
 		if !settled || !sameCode(known.Finding, is.Finding) { // a human's word is for this code (lessons 3)
 			known.State, known.FixedIn, known.By = IssueOpen, "", Actor{}
 		}
-		known.Finding, known.Failure, known.Last, known.Seen = is.Finding, is.Failure, iteration, is.Seen
+		known.Finding, known.Failure, known.Last, known.Seen = keptWords(known.Finding, is.Finding), is.Failure, iteration, is.Seen
 		return list
 	}
 	is.State, is.First, is.Last, is.Times = IssueOpen, iteration, iteration, 1

@@ -511,7 +511,7 @@ func askedFor(a *Answer) string {
 // ask notes something that a human wants changed; it reports whether that is news.
 func (r *Run) ask(f Finding) bool {
 	f.Confidence, f.Fixable = 1, true
-	f.Fingerprint = f.Digest()
+	r.identify(&f)
 	for _, known := range r.Requested {
 		if known.Fingerprint == f.Fingerprint {
 			return false

@@ -67,6 +67,8 @@ func (r *Run) Notice(n Notice, at time.Time) ([]Event, string) {
 		return ev(EventPhaseWoken, Data{Note: n.Why}), "the run looks at its checks"
 	case NoticeReviewed:
 		return r.reviewedBy(n, ev, at)
+	case NoticeAskedAnew:
+		return r.askedAnew(n, ev, at)
 	case NoticeFeedback:
 		return nil, "nothing that the run has to act on"
 	case NoticeBaseEdited:
@@ -227,6 +229,10 @@ func (r *Run) applyHuman(e Event) bool {
 		if v := e.Data.Review; v != nil && !r.State.Ended() {
 			r.changesAsked(v, e.Data.Actor)
 		}
+	case EventChangesEdited:
+		if v := e.Data.Review; v != nil && e.Data.Actor != nil && !r.State.Ended() {
+			r.changesEdited(v, *e.Data.Actor)
+		}
 	default:
 		return false
 	}
@@ -263,8 +269,13 @@ func (r *Run) reset(a *Answer) {
 func (r *Run) changesAsked(v *Review, by *Actor) {
 	for _, f := range v.Findings {
 		if r.ask(f) && by != nil {
-			r.Notes = append(r.Notes, fmt.Sprintf("%s, in a review%s: %s", by.Login, at(f.File, f.Line), text.Clip(text.OneLine(f.Message), 200)))
+			r.Notes = append(r.Notes, by.Login+inReview(&f))
 		}
 	}
 	r.Counters.GrantedUntil = max(r.Counters.GrantedUntil, len(r.Iterations)+1)
+}
+
+// inReview is what a note says of a finding of a person's, behind who it is.
+func inReview(f *Finding) string {
+	return fmt.Sprintf(", in a review%s: %s", at(f.File, f.Line), text.Clip(text.OneLine(f.Message), 200))
 }

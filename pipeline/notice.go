@@ -27,6 +27,7 @@ const (
 	NoticeChecks        NoticeKind = "checks"         // a check of the repository's own CI ended on Head: look again
 	NoticeMergeGroup    NoticeKind = "merge_group"    // the merge queue wants a verdict on Head, made of Pull and what goes before it
 	NoticeReviewed      NoticeKind = "reviewed"       // a human reviewed Forge's pull request
+	NoticeAskedAnew     NoticeKind = "asked_anew"     // what a human's review asks for was edited or deleted
 	NoticeDraft         NoticeKind = "draft"          // the pull request became a draft again
 	NoticeReady         NoticeKind = "ready"          // the pull request left draft
 	NoticeReopened      NoticeKind = "reopened"       // the pull request was opened again

@@ -183,19 +183,7 @@ func (r *Run) baseAfter(n Notice, ev func(EventType, Data) []Event, at time.Time
 // from taking them back: a gate that has lost its last reason opens, and a verified
 // run with a finding that blocks again goes on.
 func (r *Run) Dismissals(events []Event, at time.Time) []Event {
-	open, back := map[string]bool{}, false
-	for _, f := range r.unresolved() {
-		open[f.Fingerprint] = true
-	}
-	for _, is := range r.aboutTests() {
-		open[is.Fingerprint()] = true
-	}
-	for i := range r.Failures { // nobody dismisses these
-		if r.Failures[i].State == IssueOpen {
-			open[r.Failures[i].Fingerprint()] = true
-		}
-	}
-	before := len(open)
+	open, back := r.openIssues(), false
 	var by Actor
 	for _, e := range events {
 		s := e.Data.Signal
@@ -215,15 +203,40 @@ func (r *Run) Dismissals(events []Event, at time.Time) []Event {
 			back = back || is.Fingerprint() == s.Finding && is.Phase == PhaseReview && is.State == IssueDismissed && is.Finding.Severity.Blocks()
 		}
 	}
-	g := r.Gate()
 	switch {
 	case back && r.Reopenable():
 		return []Event{reopening(by, "a dismissal was taken back", at)}
-	case g != nil && g.aboutFindings() && before > 0 && len(open) == 0 && !back:
-		a := &Answer{Gate: g.ID, Choice: "dismiss", By: by, Via: "dismissal", At: at}
-		return []Event{{ID: string(EventGateAnswered), Type: EventGateAnswered, Source: "human:" + by.Login, Time: at, Data: Data{Answer: a}}}
+	case !back:
+		return r.lastGone(open, by, at)
 	}
 	return nil
+}
+
+// openIssues are the identities of all that keeps the run from being verified.
+func (r *Run) openIssues() map[string]bool {
+	open := map[string]bool{}
+	for _, f := range r.unresolved() {
+		open[f.Fingerprint] = true
+	}
+	for _, is := range r.aboutTests() {
+		open[is.Fingerprint()] = true
+	}
+	for i := range r.Failures { // nobody dismisses these
+		if r.Failures[i].State == IssueOpen {
+			open[r.Failures[i].Fingerprint()] = true
+		}
+	}
+	return open
+}
+
+// lastGone opens a gate that asks because of findings once a person has let the last of them go.
+func (r *Run) lastGone(open map[string]bool, by Actor, at time.Time) []Event {
+	g := r.Gate()
+	if g == nil || !g.aboutFindings() || len(open) > 0 || len(r.openIssues()) == 0 {
+		return nil
+	}
+	a := &Answer{Gate: g.ID, Choice: "dismiss", By: by, Via: "dismissal", At: at}
+	return []Event{{ID: string(EventGateAnswered), Type: EventGateAnswered, Source: "human:" + by.Login, Time: at, Data: Data{Answer: a}}}
 }
 
 // aboutFindings reports whether the gate asks because of findings, of a review or about the tests.

@@ -140,6 +140,8 @@ type Finding struct {
 	Criterion   string   `json:"criterion,omitempty"` // the acceptance criterion that is not met (stage 1)
 	Lens        string   `json:"lens,omitempty"`      // through which it was seen, where the general review did not see it
 	Asked       float64  `json:"asked,omitempty"`     // share of findings like it that is posted although people would dismiss them; 0: it is none
+	Review      int64    `json:"review,omitempty"`    // of what a person asks for: id of their review; 0 in older runs, and for words that came by another way
+	Comment     int64    `json:"comment,omitempty"`   // id of its comment on the diff; 0: it is the text of the review
 }
 
 // Fix is a suggested change. Replacement, when set, replaces exactly the lines

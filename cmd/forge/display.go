@@ -208,6 +208,8 @@ func narrate(run *pipeline.Run, e pipeline.Event) line {
 			return line{"back", text.Plural(len(d.Review.Findings), "thing is", "things are") + " to be fixed that the integration found"}
 		}
 		return line{"human", "a review asks for changes: the work goes back with them"}
+	case pipeline.EventChangesEdited:
+		return line{"human", "a review asks for something else now, or takes it back"}
 	case pipeline.EventRollout:
 		if d.Rollout != nil {
 			return line{"production", d.Rollout.String()}

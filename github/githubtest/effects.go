@@ -179,6 +179,16 @@ func (s *Server) editReviewComment(c *reviewComment, by *account, body string) {
 	})
 }
 
+func (s *Server) editReview(rv *review, by *account, body string) {
+	from := rv.body
+	rv.body = body
+	if rv.state != "PENDING" && from != body {
+		s.emit(rv.pull.repo, "pull_request_review", "edited", by, obj{
+			"review": s.shapeReviewHook(rv), "pull_request": s.shapePullSimple(rv.pull), "changes": obj{"body": obj{"from": from}},
+		})
+	}
+}
+
 // react adds a reaction once. It says whether it is new.
 func (s *Server) react(list *[]*reaction, by *account, content string) (*reaction, bool) {
 	for _, r := range *list {

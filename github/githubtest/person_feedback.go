@@ -63,6 +63,21 @@ func (p *Person) React(repo string, id int64, content string) error {
 	})
 }
 
+// EditReview replaces the text of a review.
+func (p *Person) EditReview(repo string, n int, review int64, body string) error {
+	return p.onIssue("edit a review of", repo, n, "read", func(a *account, i *issue) error {
+		if i.pull != nil {
+			for _, rv := range i.pull.reviews {
+				if rv.id == review && rv.user == a {
+					p.s.editReview(rv, a, body)
+					return nil
+				}
+			}
+		}
+		return fmt.Errorf("there is no review %d of %s", review, a.login)
+	})
+}
+
 // Dismiss dismisses a review that approved or asked for changes. The role write
 // is needed.
 func (p *Person) Dismiss(repo string, n int, review int64, message string) error {

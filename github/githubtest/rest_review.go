@@ -72,13 +72,7 @@ func updateReview(c *call, rv *review) answer {
 	if a != nil {
 		return *a
 	}
-	from := rv.body
-	rv.body = body
-	if rv.state != "PENDING" && from != body {
-		c.s.emit(c.repo, "pull_request_review", "edited", c.actor, obj{
-			"review": c.s.shapeReviewHook(rv), "pull_request": c.s.shapePullSimple(rv.pull), "changes": obj{"body": obj{"from": from}},
-		})
-	}
+	c.s.editReview(rv, c.actor, body)
 	return ok(c.s.shapeReview(rv))
 }
 

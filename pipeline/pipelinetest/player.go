@@ -364,15 +364,24 @@ func (p *Player) notice(rest string) {
 		if n.Why = "check build: success"; arg == "" {
 			n.Head = p.Run.Head
 		}
-	case pipeline.NoticeReviewed:
+	case pipeline.NoticeAskedAnew: // "REVIEW", or "REVIEW WORDS" when it still asks for something
+		id, words, _ := strings.Cut(arg, " ")
+		n.Feedback, n.Review = &pipeline.Feedback{}, &pipeline.Review{}
+		fmt.Sscan(id, &n.Feedback.Review)
+		if words != "" {
+			n.Review.Findings = []pipeline.Finding{{Message: words, Review: n.Feedback.Review}}
+		}
+	case pipeline.NoticeReviewed: // "VERDICT WORDS", with " #REVIEW" behind them when they may be edited
 		var words string
 		n.Verdict, words, _ = strings.Cut(arg, " ")
+		words, review, _ := strings.Cut(words, " #")
 		if words != "" {
 			n.Review = &pipeline.Review{Findings: []pipeline.Finding{
 				{Severity: pipeline.SeverityError, Category: pipeline.CategoryHuman, Message: words, File: "a.go", Line: 3}}}
 			if what, file, ok := strings.Cut(words, " in "); ok && strings.Contains(file, "/") {
 				n.Review.Findings[0].Message, n.Review.Findings[0].File = what, file
 			}
+			fmt.Sscan(review, &n.Review.Findings[0].Review)
 		}
 	}
 	events, outcome := p.Run.Notice(n, p.Now)

@@ -280,10 +280,8 @@ func (e *Engine) happened(ctx context.Context, p *inbound) error {
 			return fmt.Errorf("see whether %s#%d was merged: %w", run.Repo.FullName(), run.Published.Pull.Number, err)
 		}
 	}
-	if f := n.Feedback; f != nil && f.Event == "pull_request_review" && f.Action == "submitted" && f.State != "commented" && (!run.State.Ended() || run.Reopenable()) {
-		if n, err = e.reviewed(ctx, n); err != nil {
-			return err
-		}
+	if n, err = e.reviewed(ctx, run, n); err != nil {
+		return err
 	}
 	if may, err := e.remarked(ctx, p, "left to the next look"); !may || err != nil {
 		return err
@@ -303,7 +301,7 @@ func (e *Engine) happened(ctx context.Context, p *inbound) error {
 		return err
 	}
 	hint := ""
-	if told == "" {
+	if told == "" && n.Kind != pipeline.NoticeAskedAnew {
 		if hint, err = e.unheard(ctx, run, p); err != nil {
 			return err
 		}
@@ -324,6 +322,11 @@ func (e *Engine) happened(ctx context.Context, p *inbound) error {
 			}
 			return all, reply{text, fmt.Sprintf("run %d: %s%s", r.ID, strings.Join(words, ", "), hint)}, nil
 		}
+		if n.Kind == pipeline.NoticeAskedAnew { // as it stands now: of two deliveries, the other may have been faster
+			if n.Review, err = e.requested(ctx, n); err != nil {
+				return nil, reply{}, err
+			}
+		}
 		events, outcome := r.Notice(n, at)
 		return append(prefix(p.cause(), events), all...), reply{text, fmt.Sprintf("run %d: %s", r.ID, strings.Join(append([]string{outcome}, words...), ", ")+hint)}, nil
 	})
@@ -342,21 +345,6 @@ func (e *Engine) told(ctx context.Context, run *pipeline.Run, p *inbound, signal
 		}
 	}
 	return e.doubted(ctx, run, p, signals)
-}
-
-// reviewed makes the notice of a human's verdict on the pull request one that the
-// run acts on, when they may command it.
-func (e *Engine) reviewed(ctx context.Context, n pipeline.Notice) (pipeline.Notice, error) {
-	may, err := e.mayWrite(ctx, n)
-	if err != nil || !may || n.Actor.Bot {
-		return n, err
-	}
-	asked, err := e.Hub.Requested(ctx, n.Repo, n.Pull, *n.Feedback)
-	if err != nil {
-		return n, fmt.Errorf("read what the review of %s asks for: %w", n.Actor.Login, err)
-	}
-	n.Kind, n.Verdict, n.Review = pipeline.NoticeReviewed, n.Feedback.State, &asked
-	return n, nil
 }
 
 // everyRun takes in what concerns all that is being worked on in a repository: its

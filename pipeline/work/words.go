@@ -11,14 +11,20 @@ import (
 )
 
 // unheard tells somebody with write access whose words nothing is sure to read any more what
-// does change the work: once for each run, so that a talk is not answered line by line. It
-// returns that for the delivery's outcome.
+// does change the work: once for each run, so that a talk is not answered line by line, and
+// once for each review that they edit. It returns that for the delivery's outcome.
 func (e *Engine) unheard(ctx context.Context, run *pipeline.Run, p *inbound) (string, error) {
 	n := p.notice
 	if !asks(run, n) || e.Idle != nil && e.Idle(n.Feedback.Body) {
 		return "", nil
 	}
-	words := fate(run)
+	words, key := fate(run), fmt.Sprintf("run/%d/words", run.ID)
+	if asked, _ := run.Heard(n.Feedback.Review); asked && rewords(n.Feedback) {
+		key = fmt.Sprintf("run/%d/review/%d/edited", run.ID, n.Feedback.Review)
+		if !run.State.Ended() && run.Published.Pull != nil {
+			words = fmt.Sprintf("These words alone change nothing: what they said before counts as done. To have more changed, request changes in a review of #%d.", run.Published.Pull.Number)
+		}
+	}
 	if words == "" {
 		return "", nil
 	}
@@ -26,7 +32,12 @@ func (e *Engine) unheard(ctx context.Context, run *pipeline.Run, p *inbound) (st
 	if !may || err != nil {
 		return "", err
 	}
-	key := fmt.Sprintf("run/%d/words", run.ID)
+	if f := n.Feedback; f.Event == "pull_request_review_comment" && f.Action == "created" { // it may be a requested change, of which another delivery tells
+		asked, err := e.requested(ctx, n)
+		if err != nil || len(asked.Findings) > 0 {
+			return "", err
+		}
+	}
 	if may, _, _, err = e.within(ctx, key, "", tells); !may || err != nil { // it stands there
 		return "", err
 	}
@@ -42,10 +53,13 @@ func (e *Engine) unheard(ctx context.Context, run *pipeline.Run, p *inbound) (st
 // for something: not in an answer to what Forge said, which is feedback.
 func asks(run *pipeline.Run, n pipeline.Notice) bool {
 	f := n.Feedback
-	if f == nil || n.Actor.Bot || n.Command.Name != "" || strings.TrimSpace(f.Body) == "" || f.State != "" && f.State != "commented" && f.State != "approved" {
+	if f == nil || n.Actor.Bot || f.Author.Bot || n.Command.Name != "" || strings.TrimSpace(f.Body) == "" {
 		return false
 	}
-	if f.Action != "created" && f.Action != "submitted" || f.Event == "pull_request_review_thread" {
+	if f.State == "dismissed" || f.State == "changes_requested" && f.Action == "submitted" {
+		return false
+	}
+	if f.Action != "created" && f.Action != "submitted" && f.Action != "edited" || f.Event == "pull_request_review_thread" {
 		return false
 	}
 	for _, a := range run.Published.Artefacts {

@@ -44,8 +44,8 @@ type Entry struct {
 var types = []pipeline.EventType{
 	pipeline.EventRunStarted, pipeline.EventRunStopped, pipeline.EventRunResumed, pipeline.EventRunAccepted, pipeline.EventRunCancelled,
 	pipeline.EventRunReset, pipeline.EventRunReopened, pipeline.EventRunClosed, pipeline.EventModuleRefused, pipeline.EventGateAnswered,
-	pipeline.EventGateOverride, pipeline.EventBranchMoved, pipeline.EventBranchDeleted, pipeline.EventRetargeted, pipeline.EventChangesAsked, pipeline.EventIssueEdited,
-	pipeline.EventDismissed, pipeline.EventPullReviewed, pipeline.EventRemembered, pipeline.EventForgotten,
+	pipeline.EventGateOverride, pipeline.EventBranchMoved, pipeline.EventBranchDeleted, pipeline.EventRetargeted, pipeline.EventChangesAsked,
+	pipeline.EventChangesEdited, pipeline.EventIssueEdited, pipeline.EventDismissed, pipeline.EventPullReviewed, pipeline.EventRemembered, pipeline.EventForgotten,
 }
 
 // Read returns the record since a time, oldest first. Twice read, it is the same.

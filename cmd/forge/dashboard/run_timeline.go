@@ -363,6 +363,10 @@ func (d *timelineDraft) drawPeople(e *pipeline.Event) {
 		if data.Review != nil {
 			d.mark(e, "human", who, "asked for changes in a review: "+text.Plural(len(data.Review.Findings), "finding", "findings"))
 		}
+	case pipeline.EventChangesEdited:
+		if data.Review != nil {
+			d.mark(e, "human", who, "edited or took back what a review asks for: "+text.Plural(len(data.Review.Findings), "finding", "findings"))
+		}
 	default:
 		if s := data.Signal; s != nil {
 			d.mark(e, "human", who, signalled(s))

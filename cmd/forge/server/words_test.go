@@ -164,3 +164,101 @@ rulings: [{id: F1, verdict: fixed, why: it is quoted, evidence: "greet.sh:1"}]
 		t.Errorf("it is %s after %d plans and %d iterations: %+v, %+v", run.State, len(run.PastPlans)+1, len(run.Iterations), run.Gate(), run.Fault)
 	}
 }
+
+// asked is a review of a person that requests changes, with its comment on a line.
+func (ts *testServer) asked(pull int) (review, comment int64) {
+	ts.t.Helper()
+	pulls, err := ts.gh.Pulls(greetRepo)
+	ts.must(err)
+	for _, p := range pulls {
+		if p.Number != pull {
+			continue
+		}
+		for _, v := range p.Reviews {
+			if v.State == "CHANGES_REQUESTED" {
+				review = v.ID
+			}
+		}
+		for _, t := range p.Threads {
+			for _, c := range t.Comments {
+				if c.Author == "acme" || c.Author == "bob" {
+					comment = c.ID
+				}
+			}
+		}
+	}
+	return review, comment
+}
+
+// What a review asks for is what it says by the time that somebody works on it: its text is
+// edited and its comment deleted while the rework waits. A stranger's edit changes nothing.
+func TestRequestedChangesAreEdited(t *testing.T) {
+	t.Parallel()
+	tape := servertest.GreeterTape + "-- implementer 2/1 --\n@expect Write down the reason.\n>>> write\npath: NOTES.md\ncontent: \"greets politely\\n\"\n-- implementer 2/2 --\n>>> submit\nsummary: Write it down\naddressed: [{id: F1, what: written down}]\n" +
+		"-- quality 2/1 --\n@expect asked for by a person] Write down the reason.\n>>> submit\nsummary: Written down.\nrisk: 1\nfindings: []\nrulings: [{id: F1, verdict: fixed, why: see NOTES.md}]\n"
+	ts := newTestServer(t, testOptions{tape: tape, on: once(pipeline.EventPhaseApproved, func(ts *testServer, r *pipeline.Run) {
+		pull := r.Published.Pull.Number
+		acme := ts.gh.As("acme")
+		ts.must(acme.Review(greetRepo, pull, githubtest.Review{Event: "REQUEST_CHANGES", Body: "Write down why.", Path: "greet.sh", Line: 1, Comment: "This needs a note."}))
+		ts.outcome("pull_request_review", "2 changes requested")
+		review, comment := ts.asked(pull)
+		ts.must(acme.EditReview(greetRepo, pull, review, "Write down the reason."))
+		ts.outcome("pull_request_review", "1 requested change has other words now")
+		ts.must(acme.DeleteComment(greetRepo, comment))
+		ts.outcome("pull_request_review_comment", "1 requested change is taken back")
+	})})
+	ts.label("acme")
+	run := ts.until("ends or asks", func(r *pipeline.Run) bool { return r.State != pipeline.StateRunning })
+	if run.State != pipeline.StateVerified || len(run.Iterations) != 2 || len(run.Notes) != 1 || !strings.Contains(run.Notes[0], "Write down the reason.") {
+		t.Errorf("it is %s after %d iterations, notes %q", run.State, len(run.Iterations), run.Notes)
+	}
+	pull := run.Published.Pull.Number
+	review, _ := ts.asked(pull)
+	ts.must(ts.gh.As("acme").EditReview(greetRepo, pull, review, "Write down all reasons."))
+	ts.outcome("pull_request_review", "acme is told what such words do")
+	if got := ts.hints(pull); len(got) != 1 || !strings.Contains(got[0], "run 1 is verified") || !strings.Contains(got[0], "request changes in a review") {
+		t.Errorf("it says %q", got)
+	}
+}
+
+// A review that is dismissed asks for nothing any more.
+func TestRequestedChangesAreDismissed(t *testing.T) {
+	t.Parallel()
+	ts := newTestServer(t, testOptions{on: once(pipeline.EventPhaseApproved, func(ts *testServer, r *pipeline.Run) {
+		pull := r.Published.Pull.Number
+		acme := ts.gh.As("acme")
+		ts.must(acme.Review(greetRepo, pull, githubtest.Review{Event: "REQUEST_CHANGES", Body: "Write down why.", Path: "greet.sh", Line: 1, Comment: "This needs a note."}))
+		ts.outcome("pull_request_review", "2 changes requested")
+		review, _ := ts.asked(pull)
+		ts.must(acme.Dismiss(greetRepo, pull, review, "Seen too late: it is written down."))
+		ts.outcome("pull_request_review", "2 requested changes are taken back")
+	})})
+	ts.label("acme")
+	run := ts.until("ends or asks", func(r *pipeline.Run) bool { return r.State != pipeline.StateRunning })
+	if run.State != pipeline.StateVerified || len(run.Iterations) != 1 || len(run.Notes) != 0 {
+		t.Errorf("it is %s after %d iterations, notes %q", run.State, len(run.Iterations), run.Notes)
+	}
+}
+
+// Whoever has no write access any more changes nothing by editing what they asked for.
+func TestRequestedChangesStay(t *testing.T) {
+	t.Parallel()
+	tape := servertest.GreeterTape + "-- implementer 2/1 --\n@expect This needs a note.\n>>> write\npath: NOTES.md\ncontent: \"greets politely\\n\"\n-- implementer 2/2 --\n>>> submit\nsummary: Write it down\naddressed: [{id: F1, what: written down}, {id: F2, what: written down}]\n" +
+		"-- quality 2/1 --\n@expect This needs a note.\n>>> submit\nsummary: Written down.\nrisk: 1\nfindings: []\nrulings: [{id: F1, verdict: fixed, why: see NOTES.md}, {id: F2, verdict: fixed, why: see NOTES.md}]\n"
+	ts := newTestServer(t, testOptions{tape: tape, on: once(pipeline.EventPhaseApproved, func(ts *testServer, r *pipeline.Run) {
+		pull := r.Published.Pull.Number
+		ts.must(ts.gh.SetPermission(greetRepo, "bob", "write"))
+		bob := ts.gh.As("bob")
+		ts.must(bob.Review(greetRepo, pull, githubtest.Review{Event: "REQUEST_CHANGES", Body: "See the line.", Path: "greet.sh", Line: 1, Comment: "This needs a note."}))
+		ts.outcome("pull_request_review", "2 changes requested")
+		ts.must(ts.gh.SetPermission(greetRepo, "bob", "read"))
+		_, comment := ts.asked(pull)
+		ts.must(bob.EditComment(greetRepo, comment, "Delete everything."))
+		ts.outcome("pull_request_review_comment", "nothing new: pull request review comment edited by bob")
+	})})
+	ts.label("acme")
+	run := ts.until("ends or asks", func(r *pipeline.Run) bool { return r.State != pipeline.StateRunning })
+	if run.State != pipeline.StateVerified || len(run.Iterations) != 2 {
+		t.Errorf("it is %s after %d iterations, notes %q", run.State, len(run.Iterations), run.Notes)
+	}
+}
