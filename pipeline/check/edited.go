@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/testedit"
 	"forge/pipeline/testname"
 )
@@ -96,6 +97,9 @@ func (c *checker) stoodSo(e *testedit.Edit) string {
 
 // isPart reports whether a test's name stands for a part of a file.
 func (c *checker) isPart(name string, e *testedit.Edit) bool {
+	if e.Part == "" {
+		return ofFile(name, e.File)
+	}
 	id := testname.Parse(name)
 	class, base, member := strings.Cut(e.Part, ".")
 	if !member || strings.Contains(e.Part, " ") {
@@ -113,4 +117,18 @@ func (c *checker) isPart(name string, e *testedit.Edit) bool {
 		return rustPart(name, e.File, e.Part)
 	}
 	return name == e.Part || strings.HasSuffix(name, " > "+e.Part) || strings.HasSuffix(name, "/"+e.Part)
+}
+
+// notInNames is what stands between the parts of a test's name.
+var notInNames = lazyregexp.New(`[#:.\\/> ]+`)
+
+// ofFile reports whether a test's name is of one of a file that is named as a whole: it has the
+// file's path, or a class of the file's name ("CalcTest#test_sum" of test/calc_test.rb).
+func ofFile(name, file string) bool {
+	if strings.Contains(name, file) {
+		return true
+	}
+	plain := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "")) }
+	stem := plain(strings.TrimSuffix(path.Base(file), path.Ext(file)))
+	return slices.ContainsFunc(notInNames.Split(name, -1), func(part string) bool { return plain(part) == stem })
 }

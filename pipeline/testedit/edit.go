@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // What became of a part.
@@ -94,6 +96,15 @@ func Compare(files []File) []Edit {
 	return out
 }
 
+// holdsTests tells a file of tests by its name, in languages that have no reader: what their test
+// libraries look for. ofHelpers are files that have such a name and hold none.
+var (
+	holdsTests = lazyregexp.New(`(?:^|/)test_[^/]*\.rb$|_(?:test|spec)\.(?:rb|exs)$|(?:Tests?|Spec|IT)\.(?:php|java|kt|cs|fs|scala|swift|groovy)$`)
+	ofHelpers  = lazyregexp.New(`(?:^|/)(?:test|spec|rails)_helper\.rb$`)
+)
+
+func isTest(name string) bool { return holdsTests.MatchString(name) && !ofHelpers.MatchString(name) }
+
 func (f File) compare(bodies map[string]bool) []Edit {
 	name := f.Old
 	if name == "" {
@@ -103,12 +114,12 @@ func (f File) compare(bodies map[string]bool) []Edit {
 	now, fine := read(f.New, f.Is)
 	switch {
 	case f.New == "" && !ok:
-		return []Edit{{File: name, What: Removed}}
+		return []Edit{{File: name, What: Removed, Test: isTest(name)}}
 	case f.New != "" && (!ok || !fine):
 		if f.Was != nil && f.Is != nil && essence(f.Old, f.Was) == essence(f.New, f.Is) {
 			return nil
 		}
-		return []Edit{{File: f.New}}
+		return []Edit{{File: f.New, Test: isTest(f.New)}}
 	}
 	if f.New != "" {
 		name = f.New
