@@ -229,6 +229,21 @@ func TestEveryServerKey(t *testing.T) {
 	}
 }
 
+// What a provider's key is set to reaches its models, and no others.
+func TestKeysReachTheirProviders(t *testing.T) {
+	for _, p := range agent.ProviderNames {
+		c, err := server("", environment("HOME", "/h", strings.ToUpper(p)+"_API_KEY", "k-"+p), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := agent.CredentialsOf(p, "k-"+p, "")
+		want.Timeout = c.ModelTimeout
+		if got := c.Credentials(); got != want {
+			t.Errorf("the key of %s gives %+v", p, got)
+		}
+	}
+}
+
 // Covers lessons 21 and S29: what is wrong is said all at once, without secrets.
 func TestServerErrors(t *testing.T) {
 	secret := "hunter2-hunter2-hunter2"
