@@ -28,6 +28,7 @@ func TestReadmeIsShort(t *testing.T) {
 var (
 	docLink    = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
 	docTest    = regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w*)`")
+	docPath    = regexp.MustCompile("`((?:cmd|github|learn|pipeline|webhook)/[\\w./-]+)`")
 	docCommand = regexp.MustCompile("(?m)(?:^|`)forge ([a-z][a-z -]*)")
 )
 
@@ -71,7 +72,7 @@ func TestDeployFilesAreYAML(t *testing.T) {
 	}
 }
 
-// What the documents link to exists, and the commands and tests that they name.
+// What the documents link to exists, and the files, commands and tests that they name.
 func TestDocuments(t *testing.T) {
 	tests := map[string]bool{}
 	for _, s := range sources(t) {
@@ -91,6 +92,11 @@ func TestDocuments(t *testing.T) {
 		for _, m := range docLink.FindAllStringSubmatch(text, -1) {
 			if _, err := os.Stat(filepath.Join(filepath.Dir(file), m[1])); err != nil {
 				t.Errorf("%s links to %s: %v", file, m[1], err)
+			}
+		}
+		for _, m := range docPath.FindAllStringSubmatch(text, -1) {
+			if _, err := os.Stat(filepath.Join(top, m[1])); err != nil {
+				t.Errorf("%s names %s: %v", file, m[1], err)
 			}
 		}
 		for _, m := range docTest.FindAllStringSubmatch(text, -1) {
