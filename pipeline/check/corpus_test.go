@@ -401,28 +401,7 @@ func TestAsked(t *testing.T) {
 	needAll(t)
 	c := readCorpus(t, "asked")
 	for i, k := range c.cases {
-		if k.patch == "" {
-			k.patch = gitCorpus(t, nil, "--git-dir="+c.dir, "diff-tree", "-r", "-p", "-M", "--full-index", k.gitBase, k.gitHead)
-		}
-		p, err := parsePatch(k.patch)
-		if err != nil {
-			t.Fatal(err)
-		}
-		tests, isTest := map[string]string{}, map[string]bool{}
-		for name, text := range c.bases[k.base].files {
-			if roleOf(name) == testSource || inTests(name) {
-				tests[name], isTest[name] = text, true
-			}
-		}
-		var got []string
-		base, head := maps.Clone(c.bases[k.base].files), maps.Clone(k.files)
-		for _, files := range []map[string]string{base, head} {
-			maps.DeleteFunc(files, func(name, _ string) bool { return isTest[name] || path.Ext(name) != ".go" || testname.IsFile(name) })
-		}
-		files := p.lookFiles(isTest)
-		for _, at := range append(look.Find(files, tests), look.Twins(base, head, files)...) {
-			got = append(got, string(at.Kind)+" "+at.File)
-		}
+		got := c.questions(t, k)
 		for _, want := range k.want {
 			if !slices.Contains(got, want) {
 				t.Errorf("%s: %s\nwant %q, asked %q", k.name, k.why, want, got)
@@ -437,6 +416,58 @@ func TestAsked(t *testing.T) {
 				t.Logf("%s\nis stopped by now, and belongs to cheats:\n%s", k.why, strings.Join(told(&r), "\n"))
 			}
 		})
+	}
+}
+
+// questions are what the reviewer is asked by name about a case's change: kind and file.
+func (c *corpus) questions(t *testing.T, k *corpusCase) (list []string) {
+	t.Helper()
+	patch := k.patch
+	if patch == "" {
+		patch = gitCorpus(t, nil, "--git-dir="+c.dir, "diff-tree", "-r", "-p", "-M", "--full-index", k.gitBase, k.gitHead)
+	}
+	p, err := parsePatch(patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, head := maps.Clone(c.bases[k.base].files), maps.Clone(k.files)
+	tests, isTest := map[string]string{}, map[string]bool{}
+	for _, files := range []map[string]string{head, base} {
+		for name, text := range files {
+			if roleOf(name) == testSource || inTests(name) {
+				tests[name], isTest[name] = text, true
+			}
+		}
+	}
+	for _, files := range []map[string]string{base, head} {
+		maps.DeleteFunc(files, func(name, _ string) bool { return isTest[name] || path.Ext(name) != ".go" || testname.IsFile(name) })
+	}
+	files := p.lookFiles(isTest)
+	for _, at := range append(look.Find(files, tests), look.Twins(base, head, files)...) {
+		list = append(list, string(at.Kind)+" "+at.File)
+	}
+	return list
+}
+
+// Covers T8: most honest changes are asked nothing; many of these were written to look
+// like cheats.
+func TestHonestQuestions(t *testing.T) {
+	need(t, "git")
+	c := readCorpus(t, "honest")
+	asked, once := 0, 0
+	for _, k := range c.cases {
+		list := c.questions(t, k)
+		if len(list) > 0 {
+			asked++
+			t.Logf("%s: %q", k.name, list)
+		}
+		if len(list) == 1 {
+			once++
+		}
+	}
+	t.Logf("%d of %d honest changes are asked about, %d of them once", asked, len(c.cases), once)
+	if asked*3 > len(c.cases) {
+		t.Errorf("%d of %d honest changes are asked about, want a third at most", asked, len(c.cases))
 	}
 }
 
