@@ -146,13 +146,23 @@ func keptWords(known, found *Finding) *Finding {
 }
 
 // identify gives what a person asks for its identity. One whose words were replaced keeps that of
-// the words that it had: who asks for just these asks for something else.
+// the words that it had: who asks for just these asks for something else. So does who says the
+// same on another line.
 func (l *Loop) identify(f *Finding) {
 	f.Fingerprint = f.Digest()
-	other := func(known *Finding) bool {
-		return known != nil && known.Review != 0 && known.Fingerprint == f.Fingerprint && normalise(known.Message) != normalise(f.Message)
+	known := func(as func(*Finding) bool) bool {
+		is := func(k *Finding) bool { return k != nil && k.Review != 0 && k.Fingerprint == f.Fingerprint && as(k) }
+		return slices.ContainsFunc(l.Findings, func(i Issue) bool { return is(i.Finding) }) || slices.ContainsFunc(l.Requested, func(k Finding) bool { return is(&k) })
 	}
-	if slices.ContainsFunc(l.Findings, func(is Issue) bool { return other(is.Finding) }) || slices.ContainsFunc(l.Requested, func(known Finding) bool { return other(&known) }) {
+	if known(f.elsewhere) {
+		f.Fingerprint = digest("finding", f.Fingerprint, fmt.Sprint("line ", f.Line))
+	}
+	if known(func(k *Finding) bool { return normalise(k.Message) != normalise(f.Message) }) {
 		f.Fingerprint = digest("finding", f.Fingerprint, fmt.Sprint(f.Review), fmt.Sprint(f.Comment))
 	}
+}
+
+// elsewhere reports whether two findings are of a person's comments on different lines.
+func (f *Finding) elsewhere(other *Finding) bool {
+	return f.Comment != 0 && other.Comment != 0 && f.Comment != other.Comment && f.Line != other.Line
 }

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -175,5 +176,25 @@ func TestStatus(t *testing.T) {
 		if got := is.Status(2); got != want {
 			t.Errorf("Status of %+v = %q, want %q", is, got, want)
 		}
+	}
+}
+
+// Covers T8: the same words of a person on two lines of a file ask for two things; said twice
+// on one line, they ask for one.
+func TestSameWordsOnTwoLines(t *testing.T) {
+	r := &Run{}
+	comment := func(review, id int64, line int) Finding {
+		return Finding{Category: CategoryHuman, Message: "Take strings here, too", File: "sum.py", Line: line, Review: review, Comment: id}
+	}
+	r.changesAsked(&Review{Findings: []Finding{comment(7, 1, 5), comment(7, 2, 9), comment(7, 3, 13), comment(7, 4, 13)}}, nil)
+	r.changesAsked(&Review{Findings: []Finding{comment(8, 5, 5), comment(8, 6, 20)}}, nil)
+	var lines []int
+	known := map[string]bool{}
+	for _, f := range r.Requested {
+		lines = append(lines, f.Line)
+		known[f.Fingerprint] = true
+	}
+	if want := []int{5, 9, 13, 20}; !slices.Equal(lines, want) || len(known) != len(want) {
+		t.Errorf("asked for on lines %v, as %d findings; want %v", lines, len(known), want)
 	}
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -105,6 +106,53 @@ func TestMendIsUndone(t *testing.T) {
 		}
 		if c.back && (list[0].changed() != c.mayFixed || !strings.Contains(p.claimList(list), "IT WAS RULED FIXED, AND")) {
 			t.Errorf("%s: a ruling counts %v, want %v; shown:\n%s", c.name, list[0].changed(), c.mayFixed, p.claimList(list))
+		}
+	}
+}
+
+// Covers T8: what a person asks for on a line of code is not fulfilled by comments, documents
+// or tests, unless that is what they ask for.
+func TestWishOfCode(t *testing.T) {
+	const code = "def add(a, b):\n    return a + b\n"
+	seen := map[string]string{"sum.py": code, "test_sum.py": "from sum import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n"}
+	with := func(name, content string) map[string]string {
+		tree := maps.Clone(seen)
+		tree[name] = content
+		return tree
+	}
+	comment := with("sum.py", code+"# strings are fine\n")
+	notes := with("NOTES.md", "Strings are fine.\n")
+	test := with("test_sum.py", seen["test_sum.py"]+"\n\ndef test_more():\n    assert add(2, 2) == 4\n")
+	mended := with("sum.py", "def add(a, b):\n    return int(a) + int(b)\n")
+	const wish, named = "Wrong: must take strings, too", "sum.py:3, NOTES.md and test_sum.py show it"
+	for _, c := range []struct {
+		name, wish, file string
+		now              map[string]string
+		fixed            bool
+	}{
+		{"a comment", wish, "sum.py", comment, false},
+		{"a document", wish, "sum.py", notes, false},
+		{"a test", wish, "sum.py", test, false},
+		{"code", wish, "sum.py", mended, true},
+		{"the comment that they ask for", "Bitte mit einem Kommentar erklären", "sum.py", comment, true},
+		{"the document that they ask for", "Say in the docs that strings are taken", "sum.py", notes, true},
+		{"the test that they ask for", "this needs another test", "sum.py", test, true},
+		{"no test, but a document", "this needs another test", "sum.py", notes, false},
+		{"on a test", "check 2 and 2 here", "test_sum.py", test, true},
+		{"on a document", "say more", "README.md", notes, true},
+	} {
+		run := newRun()
+		run.Findings = []pipeline.Issue{{State: pipeline.IssueOpen, Phase: pipeline.PhaseReview, Seen: "seen", Finding: &pipeline.Finding{
+			Severity: "error", Category: pipeline.CategoryHuman, Message: c.wish, File: c.file, Line: 2}}}
+		j := job(run, pipeline.PhaseRef{Phase: pipeline.PhaseReview, Iteration: 3}, newWorkspace(t, c.now), nil)
+		j.Since = func(context.Context, string) (string, error) { return patchOf(t, seen, c.now), nil }
+		list, _, err := newAgent(t, "tape:x", nil).phase(j, pipeline.PhaseReview).claims(t.Context())
+		if err != nil || len(list) != 1 {
+			t.Fatalf("%s: %d claims, %v", c.name, len(list), err)
+		}
+		r, problem := list[0].rule("fixed", named)
+		if fixed := r.Verdict == pipeline.VerdictFixed && r.Changed; fixed != c.fixed || fixed != (problem == "") {
+			t.Errorf("%s: %s, changed %v (%s), want fixed %v", c.name, r.Verdict, r.Changed, problem, c.fixed)
 		}
 	}
 }

@@ -309,7 +309,7 @@ func TestWishElsewhere(t *testing.T) {
 		{"by the fix that the person named", "done", claim{files: []string{"b.py"}, fix: true}, pipeline.VerdictFixed},
 		{"nobody knows what changed", "done", claim{}, pipeline.VerdictFixed},
 	} {
-		c.claim.id, c.claim.issue, c.claim.since = "F1", &pipeline.Issue{Finding: wish}, true
+		c.claim.id, c.claim.issue, c.claim.since, c.claim.product = "F1", &pipeline.Issue{Finding: wish}, true, true
 		if r, problem := c.claim.rule("fixed", c.why); r.Verdict != c.want || (problem == "") != (c.want == pipeline.VerdictFixed) {
 			t.Errorf("%s: %s (%s), want %s", c.name, r.Verdict, problem, c.want)
 		}

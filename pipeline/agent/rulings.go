@@ -28,6 +28,7 @@ type claim struct {
 	foreign bool     // its place is not the module's to change
 	fix     bool     // whether code was changed in another file, which the reviewer's own fix of it names
 	code    bool     // whether that was code, and had an effect: what only writes about the work does not do it
+	product bool     // whether some of that was no test
 	prose   []string // the writing that was changed since
 	files   []string // all that was changed since
 	said    string   // the implementer, of it
@@ -35,11 +36,13 @@ type claim struct {
 }
 
 // changed is what a ruling says of the code; see pipeline.Ruling. What a person asks
-// for is a wish, and the place is where they wrote it: any commit may fulfil it.
+// for is a wish, and the place is where they wrote it: any commit may fulfil it that changes
+// what they ask for.
 func (c *claim) changed() bool {
 	switch f := c.issue.Finding; {
 	case f.Category == pipeline.CategoryHuman:
-		return c.since
+		return c.since && (c.product || !source.Knows(f.File) || testname.IsFile(f.File) || asksWriting.MatchString(f.Message) ||
+			c.code && asksTests.MatchString(f.Message))
 	case f.File == "" && behaves(f):
 		return c.code
 	case f.File == "":
@@ -49,6 +52,14 @@ func (c *claim) changed() bool {
 	}
 	return c.outcome.Changed || c.fix
 }
+
+// What people ask for on a line of code and no code of the product does, by words of several languages.
+var (
+	asksWriting = lazyregexp.New(`(?i)comment|komment|coment|коммент|注释|コメント|doc(?:s|u|\b|[- ]?string)|dok(?:u|\b)|докум|文档|ドキュメント|read ?me|change ?log|release ?notes?|` +
+		`\.(?:md|rst|adoc|txt)\b|expla|expli|erklär|поясн|说明|説明|descri|décri|beschreib|опиш|typo|spell|wording|grammar|tippfehler|rechtschreib|faute|опечат|` +
+		`formatt?|indent|white ?space|blank line|dead code|unreachable|unused|redundant`)
+	asksTests = lazyregexp.New(`(?i)test|spec\b|\bcover|тест|测试|テスト`)
+)
 
 // behaves reports whether a finding is about what the code does, which no comment and
 // no text changes.
@@ -167,6 +178,7 @@ func (p *phase) follow(ctx context.Context, c *claim, patches map[string]*change
 	c.since = seen != "" && seen != run.Head && (patch == nil || len(patch.Files) > 0)
 	now, stop := p.head(ctx)
 	c.code = c.since && (patch == nil || slices.ContainsFunc(patch.Files, func(f *change.File) bool { return works(f, now) }))
+	c.product = c.since && (patch == nil || slices.ContainsFunc(patch.Files, func(f *change.File) bool { return works(f, now) && !testname.IsFile(f.Path) }))
 	if patch != nil {
 		for _, f := range patch.Files {
 			c.files = append(c.files, f.Path)
@@ -457,6 +469,9 @@ func (c *claim) rule(verdict, why string) (r pipeline.Ruling, problem string) {
 		return r, fmt.Sprintf("rulings: %s was asked for by a person, and the code at its place is as it was: name the changed file that does what they ask for, or rule it open", c.id)
 	case v == pipeline.VerdictFixed && !r.Changed:
 		as := "the code at its place is as it was"
+		if f.Category == pipeline.CategoryHuman && c.since {
+			as = "nothing but comments, documents or tests was changed since a person asked for it"
+		}
 		if r.Verdict = v; c.outcome.Idle != "" {
 			as = c.outcome.Idle
 			r.Why = strings.TrimSpace(r.Why + " (it stays open: " + as + ")")
