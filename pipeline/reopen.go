@@ -101,11 +101,15 @@ func reopening(by Actor, why string, at time.Time) Event {
 }
 
 // noticeAfter is Notice for a run that has ended. What moves its head or asks for
-// changes reopens it; the end of its pull request, or of its issue, ends it for good.
+// changes reopens it; the end of its pull request ends it for good, and that of its issue
+// where it has none.
 func (r *Run) noticeAfter(n Notice, ev func(EventType, Data) []Event, at time.Time) ([]Event, string) {
 	over := fmt.Sprintf("run %d has ended: %s", r.ID, r.Ended)
-	if n.Kind == NoticeReopened && r.Closed == pullClosed {
+	switch {
+	case n.Kind == NoticeReopened && r.Closed == pullClosed:
 		return r.openedAgain(n, ev, at)
+	case n.Kind == NoticeIssueReopened && r.Closed == issueClosed && r.Published.Pull != nil: // earlier versions ended a run with its issue
+		return ev(EventRunClosed, Data{}), fmt.Sprintf("run %d has ended, and its issue is open again: what is pushed to #%d is reviewed and tested", r.ID, r.Published.Pull.Number)
 	}
 	if !r.Reopenable() {
 		return nil, over
@@ -118,7 +122,10 @@ func (r *Run) noticeAfter(n Notice, ev func(EventType, Data) []Event, at time.Ti
 		}
 		return ev(EventRunClosed, Data{Note: note}), fmt.Sprintf("run %d is over for good: %s", r.ID, note)
 	case NoticeIssueClosed:
-		return ev(EventRunClosed, Data{Note: "its issue was closed"}), fmt.Sprintf("run %d is over for good: its issue was closed", r.ID)
+		if pull := r.Published.Pull; pull != nil {
+			return nil, fmt.Sprintf("noted; run %d lives on until its pull request #%d is merged or closed", r.ID, pull.Number)
+		}
+		return ev(EventRunClosed, Data{Note: issueClosed}), fmt.Sprintf("run %d is over for good: %s", r.ID, issueClosed)
 	case NoticePush:
 		if n.Branch != r.Branch || n.Head == "" || r.knows(n) {
 			return nil, "a push of nothing new: " + over
@@ -141,8 +148,11 @@ func (r *Run) noticeAfter(n Notice, ev func(EventType, Data) []Event, at time.Ti
 	return nil, over
 }
 
-// pullClosed is why nothing reopens a run whose pull request was closed unmerged.
-const pullClosed = "its pull request was closed"
+// Why nothing reopens a run: its pull request was closed unmerged, or its issue was where it has none.
+const (
+	pullClosed  = "its pull request was closed"
+	issueClosed = "its issue was closed"
+)
 
 // openedAgain is Notice for a pull request that was closed unmerged and is opened again:
 // what happens to it counts as before, and what was pushed in between is judged.

@@ -67,6 +67,36 @@ func TestAfterTheEnd(t *testing.T) {
 	}
 }
 
+// Covers T9: the issue's end is that of the run only where no pull request goes on, and a run that
+// an earlier version ended with it goes on once it is open again.
+func TestIssueAfterTheEnd(t *testing.T) {
+	ann, at := Actor{ID: 5, Login: "ann"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	apply := func(r *Run, kind NoticeKind) (said string) {
+		events, said := r.Notice(Notice{Kind: kind, Actor: ann}, at)
+		for _, e := range events {
+			r.Apply(e)
+		}
+		return said
+	}
+	r := verified(false)
+	if said := apply(r, NoticeIssueClosed); !r.Reopenable() || !strings.Contains(said, "until its pull request #3 is merged or closed") {
+		t.Errorf("with an open pull request: %q, closed %q", said, r.Closed)
+	}
+	r.Apply(Event{Type: EventRunClosed, Data: Data{Note: "its issue was closed"}}) // as it was once
+	if said := apply(r, NoticeIssueReopened); !r.Reopenable() {
+		t.Errorf("opened again: %q, closed %q", said, r.Closed)
+	}
+	apply(r, NoticePullClosed)
+	if apply(r, NoticeIssueReopened); r.Reopenable() {
+		t.Error("the issue of a closed pull request reopens its run")
+	}
+	local := verified(true)
+	apply(local, NoticeIssueClosed)
+	if apply(local, NoticeIssueReopened); local.Reopenable() {
+		t.Error("without a pull request, a run outlives its issue")
+	}
+}
+
 // Covers T9: the budget of a reopened run is a fresh one; a limit that is none stays none.
 func TestFreshBudget(t *testing.T) {
 	r := verified(false)

@@ -123,7 +123,7 @@ type Run struct {
 	Ended     string   `json:"ended,omitempty"`       // why the run ended, for people
 	GivenUpBy string   `json:"given_up_by,omitempty"` // of a module that was cancelled: who said so
 	Reopened  []string `json:"reopened,omitempty"`    // why it went on each time after it had been verified or accepted (T9)
-	Closed    string   `json:"closed,omitempty"`      // why nothing reopens it: its pull request was merged or closed, until that is opened again, or its issue
+	Closed    string   `json:"closed,omitempty"`      // why nothing reopens it: its pull request was merged or closed, until that is opened again; its issue, where it has none
 
 	BaseWas       string           `json:"base_was,omitempty"`   // the name that the branch that the work is for had before
 	Retargeted    string           `json:"retargeted,omitempty"` // another branch that the pull request goes into by now: nothing was judged for that

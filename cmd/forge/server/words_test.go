@@ -221,6 +221,11 @@ func TestRequestedChangesAreEdited(t *testing.T) {
 	}
 }
 
+// noted is the round that writes down what a review's text asks for.
+const noted = "-- implementer 2/1 --\n>>> write\npath: NOTES.md\ncontent: \"greets politely\\n\"\n-- implementer 2/2 --\n>>> submit\nsummary: Write it down\n" +
+	"addressed: [{id: F1, what: written down}]\n" +
+	"-- quality 2/1 --\n>>> submit\nsummary: Written down.\nrisk: 1\nfindings: []\nrulings: [{id: F1, verdict: fixed, why: see NOTES.md}]\n"
+
 // A review that is dismissed asks for nothing any more.
 func TestRequestedChangesAreDismissed(t *testing.T) {
 	t.Parallel()
@@ -260,5 +265,30 @@ func TestRequestedChangesStay(t *testing.T) {
 	run := ts.until("ends or asks", func(r *pipeline.Run) bool { return r.State != pipeline.StateRunning })
 	if run.State != pipeline.StateVerified || len(run.Iterations) != 2 {
 		t.Errorf("it is %s after %d iterations, notes %q", run.State, len(run.Iterations), run.Notes)
+	}
+}
+
+// A verified run lives until its pull request does not: closing its issue ends nothing, and what
+// is requested then is worked on. A second run beside the open pull request is refused.
+func TestIssueClosedAfterTheVerdict(t *testing.T) {
+	t.Parallel()
+	ts := newTestServer(t, testOptions{tape: servertest.GreeterTape + noted})
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateVerified)
+	acme, pull := ts.gh.As("acme"), run.Published.Pull.Number
+	ts.must(acme.Close(greetRepo, ts.issue))
+	ts.outcome("issues", "run 1 lives on until its pull request")
+	ts.must(acme.Review(greetRepo, pull, githubtest.Review{Event: "REQUEST_CHANGES", Body: "Write down why."}))
+	run = ts.until("comes to an end again", func(r *pipeline.Run) bool { return len(r.Reopened) == 1 && r.State != pipeline.StateRunning })
+	if run.State != pipeline.StateVerified || len(run.Iterations) != 2 {
+		t.Errorf("it is %s after %d iterations: %+v", run.State, len(run.Iterations), run.Gate())
+	}
+	ts.must(acme.Close(greetRepo, ts.issue)) // opens it again
+	ts.comment("acme", "/forge run")
+	ts.outcome("issue_comment", "not started: Run 1 has ended")
+	pulls, err := ts.gh.Pulls(greetRepo)
+	ts.must(err)
+	if len(pulls) != 1 {
+		t.Errorf("there are %d pull requests", len(pulls))
 	}
 }
