@@ -50,6 +50,7 @@ type Gateway struct {
 	log    *slog.Logger
 
 	secrets Secrets
+	scanned int64 // maxScanned, less in tests
 
 	refused atomic.Pointer[Refused]
 
@@ -68,7 +69,7 @@ func NewGateway(o GatewayOptions) (*Gateway, error) {
 	}
 	g := &Gateway{
 		dir: o.Dir, hosts: map[string]bool{"https://github.com": true}, local: o.AllowLocal,
-		prefix: o.Prefix, gid: -1, bin: bin, log: o.Log, secrets: o.Secrets, locks: map[string]*sync.RWMutex{},
+		prefix: o.Prefix, gid: -1, bin: bin, log: o.Log, secrets: o.Secrets, scanned: maxScanned, locks: map[string]*sync.RWMutex{},
 	}
 	if g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)
@@ -378,7 +379,7 @@ func (g *Gateway) ReadFiles(ctx context.Context, repo pipeline.Repo, sha string,
 	lock := g.lock(repo)
 	lock.RLock()
 	defer lock.RUnlock()
-	contents, err := blobs(ctx, g.git(repo), specs)
+	contents, err := blobs(ctx, g.git(repo), specs, maxScanned)
 	if err != nil {
 		return nil, fmt.Errorf("read %d files at %s: %w", len(specs), sha, err)
 	}

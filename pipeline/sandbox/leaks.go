@@ -12,8 +12,8 @@ import (
 	"forge/pipeline/text"
 )
 
-// maxScanned is how many bytes of one commit's files, old and new, are looked through;
-// a commit that holds more is not pushed.
+// maxScanned is how many bytes of one commit's files, old and new, are looked through before it
+// is pushed; one that holds more is not. Of what people push it is the most of one file.
 const maxScanned = 512 << 20
 
 // Secrets finds secrets in what is about to leave.
@@ -94,7 +94,7 @@ func (g *Gateway) checkCommit(ctx context.Context, git git, o CommitOptions) err
 	before := make([][]byte, len(specs))
 	if o.Parent != "" {
 		var err error
-		if before, err = blobs(ctx, git, specs); err != nil {
+		if before, err = blobs(ctx, git, specs, maxScanned); err != nil {
 			return err
 		}
 	}
@@ -147,72 +147,203 @@ func leavingWith(ctx context.Context, git git, sha string) (leaving, error) {
 		return leaving{}, err
 	}
 	_, message, _ := strings.Cut(string(raw), "\n\n")
-	l, err := changed(ctx, git, sha)
+	list, err := differing(ctx, git, sha)
+	if err != nil {
+		return leaving{}, err
+	}
+	l, err := load(ctx, git, list, maxScanned)
 	l.message = message
 	return l, err
 }
 
 // Leaks looks through what one commit has and an earlier one does not, whoever wrote it. A leak in the
-// name of a file has none.
-func (g *Gateway) Leaks(ctx context.Context, repo pipeline.Repo, from, to string) ([]text.Leak, error) {
+// name of a file has none. unread are files that are too big to be looked through.
+func (g *Gateway) Leaks(ctx context.Context, repo pipeline.Repo, from, to string) (found []text.Leak, unread []string, err error) {
 	if err := checkOIDs(from, to); err != nil || g.secrets == nil {
-		return nil, err
+		return nil, nil, err
 	}
 	lock := g.lock(repo)
 	lock.RLock()
 	defer lock.RUnlock()
-	l, err := changed(ctx, g.git(repo), from, to)
-	if err != nil {
-		return nil, fmt.Errorf("look through %s..%s for secrets: %w", from, to, err)
+	if found, unread, err = g.scan(ctx, g.git(repo), from, to); err != nil {
+		return nil, nil, fmt.Errorf("look through %s..%s for secrets: %w", from, to, err)
 	}
-	found := g.leaks(l)
+	return found, unread, nil
+}
+
+// CommitLeak is a leak that a commit brought in.
+type CommitLeak struct {
+	Commit string
+	text.Leak
+}
+
+// headers is more than git says before the two contents of a file.
+const headers = 256
+
+// maxCommits is how many commits of a branch are looked through one by one.
+const maxCommits = 2000
+
+// LeaksOfCommits looks through what each commit brings in that one has and others do not: what
+// one of them adds and a later one takes away is in the history. Merges bring nothing of their
+// own. more is how many older ones were left out.
+func (g *Gateway) LeaksOfCommits(ctx context.Context, repo pipeline.Repo, sha string, not ...string) (found []CommitLeak, more int, err error) {
+	if err := checkOIDs(append(not, sha)...); err != nil || g.secrets == nil {
+		return nil, 0, err
+	}
+	lock := g.lock(repo)
+	lock.RLock()
+	defer lock.RUnlock()
+	git := g.git(repo)
+	out, err := git.run(ctx, gitCall{args: append(append([]string{"rev-list", "--no-merges", sha, "--not"}, not...), "--")})
+	if err != nil {
+		return nil, 0, fmt.Errorf("list the commits of %s: %w", sha, err)
+	}
+	list := strings.Fields(string(out))
+	more = max(0, len(list)-maxCommits)
+	list = list[:len(list)-more]
+	slices.Reverse(list)
+	for _, commit := range list {
+		leaks, _, err := g.scan(ctx, git, commit)
+		if err != nil {
+			return nil, 0, fmt.Errorf("look through commit %s for secrets: %w", commit, err)
+		}
+		for _, l := range leaks {
+			found = append(found, CommitLeak{commit, l})
+		}
+	}
+	return found, more, nil
+}
+
+// scan is leaks for the files that differ between two commits, or that one commit changes, some of
+// them at a time.
+func (g *Gateway) scan(ctx context.Context, git git, commits ...string) (found []text.Leak, unread []string, err error) {
+	list, err := differing(ctx, git, commits...)
+	if err == nil {
+		err = measure(ctx, git, list)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	slices.SortStableFunc(list, func(a, b differs) int { return truth(b.gone()) - truth(a.gone()) }) // what is gone may have moved
+	var deleted []byte
+	for len(list) > 0 {
+		if list[0].bytes > g.scanned-headers {
+			if !list[0].gone() {
+				unread = append(unread, list[0].path)
+			}
+			list = list[1:]
+			continue
+		}
+		n, bytes := 0, int64(0)
+		for n < len(list) && (n == 0 || bytes+list[n].bytes <= g.scanned/8) {
+			bytes += list[n].bytes
+			n++
+		}
+		l, err := load(ctx, git, list[:n], g.scanned)
+		if err != nil {
+			return nil, nil, err
+		}
+		if int64(len(deleted)+len(l.deleted)) <= g.scanned/8 {
+			deleted = slices.Concat(deleted, l.deleted)
+		}
+		l.deleted = deleted
+		found, list = append(found, g.leaks(l)...), list[n:]
+	}
 	for i := range found {
 		if found[i].File == inName {
 			found[i].File, found[i].Line = "", 0
 		}
 	}
-	return found, nil
+	return found, unread, nil
 }
 
-// changed returns the files that differ between two commits, or that one commit changes.
-func changed(ctx context.Context, git git, commits ...string) (l leaving, err error) {
+func truth(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// differs is a file that differs between two commits: its blobs, which are zeros where it is not there.
+type differs struct {
+	path, was, is string
+	bytes         int64 // of both
+}
+
+func (d differs) gone() bool { return strings.Trim(d.is, "0") == "" }
+
+// differing lists the files that differ between two commits, or that one commit changes.
+func differing(ctx context.Context, git git, commits ...string) (list []differs, err error) {
 	args := []string{"diff-tree", "--root", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-commit-id"}
 	out, err := git.run(ctx, gitCall{args: append(append(args, commits...), "--")})
 	if err != nil {
-		return leaving{}, err
+		return nil, err
 	}
 	fields := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
-	var paths, oids []string // of each path its old and its new blob
 	for i := 0; i+1 < len(fields); i += 2 {
 		meta := strings.Fields(fields[i]) // :100644 100644 OLD NEW M
 		if len(meta) != 5 {
-			return leaving{}, fmt.Errorf("git diff-tree says %q", fields[i])
+			return nil, fmt.Errorf("git diff-tree says %q", fields[i])
 		}
-		paths, oids = append(paths, fields[i+1]), append(oids, meta[2], meta[3])
+		list = append(list, differs{path: fields[i+1], was: meta[2], is: meta[3]})
 	}
-	contents, err := blobs(ctx, git, oids)
+	return list, nil
+}
+
+// measure fills in how big the files are.
+func measure(ctx context.Context, git git, list []differs) error {
+	if len(list) == 0 {
+		return nil
+	}
+	var oids strings.Builder
+	for _, d := range list {
+		oids.WriteString(d.was + "\n" + d.is + "\n")
+	}
+	out, err := git.run(ctx, gitCall{args: []string{"cat-file", "--batch-check=%(objectsize)"}, stdin: strings.NewReader(oids.String())})
+	if err != nil {
+		return err
+	}
+	lines := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+	if len(lines) != 2*len(list) {
+		return fmt.Errorf("git cat-file tells the size of %d of %d objects", len(lines), 2*len(list))
+	}
+	for i, line := range lines {
+		if size, err := strconv.ParseInt(line, 10, 64); err == nil { // else it is missing, or a submodule's
+			list[i/2].bytes += size
+		}
+	}
+	return nil
+}
+
+// load reads what the files hold.
+func load(ctx context.Context, git git, list []differs, most int64) (l leaving, err error) {
+	var oids []string
+	for _, d := range list {
+		oids = append(oids, d.was, d.is)
+	}
+	contents, err := blobs(ctx, git, oids, most)
 	if err != nil {
 		return leaving{}, err
 	}
-	for i, path := range paths {
+	for i, d := range list {
 		before, now := contents[2*i], contents[2*i+1]
-		if strings.Trim(oids[2*i+1], "0") == "" {
+		if d.gone() {
 			l.deleted = slices.Concat(l.deleted, before, []byte("\n"))
 			continue
 		}
-		l.edits = append(l.edits, edit{path: path, now: now, before: before})
+		l.edits = append(l.edits, edit{path: d.path, now: now, before: before})
 	}
 	return l, nil
 }
 
 // blobs returns the contents of objects, in order; nil for one that is not there, and
-// for a submodule.
-func blobs(ctx context.Context, git git, specs []string) ([][]byte, error) {
+// for a submodule. More than most bytes in all are an error.
+func blobs(ctx context.Context, git git, specs []string, most int64) ([][]byte, error) {
 	out := make([][]byte, len(specs))
 	if len(specs) == 0 {
 		return out, nil
 	}
-	all, err := git.run(ctx, gitCall{args: []string{"cat-file", "--batch"}, stdin: strings.NewReader(strings.Join(specs, "\n") + "\n"), max: maxScanned})
+	all, err := git.run(ctx, gitCall{args: []string{"cat-file", "--batch"}, stdin: strings.NewReader(strings.Join(specs, "\n") + "\n"), max: most})
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -182,11 +183,49 @@ func TestLeaksOfABranch(t *testing.T) {
 		worktree.Change{Path: "d/" + token + ".txt", Content: []byte("x\n")})
 	head := f.mustCommit(t, o)
 	f.guarded()
-	found, err := f.gateway.Leaks(t.Context(), f.repo, f.head, head)
-	if got := text.Leaks(found); err != nil || len(found) != 2 || !strings.HasPrefix(got, "conf/dev.env:2 (github-token") || found[1].File != "" || strings.Contains(got, token) {
+	found, unread, err := f.gateway.Leaks(t.Context(), f.repo, f.head, head)
+	if got := text.Leaks(found); err != nil || len(found) != 2 || unread != nil || !strings.HasPrefix(got, "conf/dev.env:2 (github-token") || found[1].File != "" || strings.Contains(got, token) {
 		t.Errorf("%s, %v", got, err)
 	}
-	if found, err = f.gateway.Leaks(t.Context(), f.repo, head, head); err != nil || len(found) != 0 {
+	if found, _, err = f.gateway.Leaks(t.Context(), f.repo, head, head); err != nil || len(found) != 0 {
 		t.Errorf("of nothing: %v, %v", found, err)
+	}
+}
+
+// What is over the limit together is looked through in parts; a file that is over it alone is named.
+func TestLeaksOfMuch(t *testing.T) {
+	moved, token := madeToken(7), madeToken(8)
+	f := newFixture(t, map[string]string{"z-old.yml": "token: " + moved + "\n"})
+	o := change(f.head, "a.yml", "token: "+token+"\n")
+	o.Changes = append(o.Changes, worktree.Change{Path: "z-old.yml", Deleted: true}, worktree.Change{Path: "b.yml", Content: []byte("token: " + moved + "\n")})
+	for i := range 20 {
+		o.Changes = append(o.Changes, worktree.Change{Path: fmt.Sprintf("data/%d.txt", i), Content: bytes.Repeat([]byte("line\n"), 100)})
+	}
+	o.Changes = append(o.Changes, worktree.Change{Path: "big.txt", Content: bytes.Repeat([]byte("line\n"), 2000)})
+	head := f.mustCommit(t, o)
+	f.guarded()
+	f.gateway.scanned = 4 << 10
+	found, unread, err := f.gateway.Leaks(t.Context(), f.repo, f.head, head)
+	if err != nil || len(found) != 1 || found[0].File != "a.yml" || !slices.Equal(unread, []string{"big.txt"}) {
+		t.Errorf("%s, unread %q, %v", text.Leaks(found), unread, err)
+	}
+}
+
+// A token that one commit of a branch adds and the next takes away is in its history.
+func TestLeaksOfCommits(t *testing.T) {
+	token := madeToken(9)
+	f := newFixture(t, map[string]string{"a.yml": "a: 1\n"})
+	first := f.mustCommit(t, change(f.head, "a.yml", "a: 1\ntoken: "+token+"\n"))
+	head := f.mustCommit(t, change(first, "a.yml", "a: 1\n"))
+	f.guarded()
+	if found, _, err := f.gateway.Leaks(t.Context(), f.repo, f.head, head); err != nil || len(found) != 0 {
+		t.Errorf("between the ends: %v, %v", found, err)
+	}
+	found, more, err := f.gateway.LeaksOfCommits(t.Context(), f.repo, head, f.head)
+	if err != nil || more != 0 || len(found) != 1 || found[0].Commit != first || found[0].File != "a.yml" || found[0].Line != 2 || strings.Contains(fmt.Sprint(found), token) {
+		t.Errorf("%v, %d more, %v", found, more, err)
+	}
+	if found, _, err = f.gateway.LeaksOfCommits(t.Context(), f.repo, head, first); err != nil || len(found) != 0 {
+		t.Errorf("of the commits since: %v, %v", found, err)
 	}
 }

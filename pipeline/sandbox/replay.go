@@ -106,7 +106,7 @@ func replayOf(ctx context.Context, git git, sha string) (Replay, error) {
 		r.Changes = append(r.Changes, c)
 		oids = append(oids, meta[3])
 	}
-	contents, err := blobs(ctx, git, oids)
+	contents, err := blobs(ctx, git, oids, maxScanned)
 	if err != nil {
 		return r, err
 	}

@@ -11,7 +11,6 @@ import (
 	"forge/pipeline/agent"
 	"forge/pipeline/config"
 	"forge/pipeline/identity"
-	"forge/pipeline/text"
 )
 
 // review shows the whole change to the reviewer.
@@ -44,33 +43,15 @@ func (x *Executor) review(ctx context.Context, run *pipeline.Run, job agent.Job)
 	if err = views.add(&review, err); err != nil {
 		return pipeline.Data{}, err
 	}
-	leaks, err := x.leaks(ctx, run)
-	if err != nil {
+	if err = x.leaks(ctx, run, &review); err != nil {
 		return pipeline.Data{}, err
 	}
-	review.Findings = append(review.Findings, leaks...)
 	if err = x.recognise(ctx, run, &review); err != nil {
 		return pipeline.Data{}, err
 	}
 	review.Identity, review.LockedAlone = identity.Version, job.LockedAlone
 	x.o.Memory.Filter(ctx, run, &review)
 	return pipeline.Data{Review: &review, Instructions: job.InstructionsUsed()}, nil
-}
-
-// leaks are what looks like a secret in the change and nobody let pass. What Forge pushes was looked
-// through before; what people push was not. The value is nowhere in it.
-func (x *Executor) leaks(ctx context.Context, run *pipeline.Run) ([]pipeline.Finding, error) {
-	found, err := x.o.Gateway.Leaks(ctx, run.Repo, run.Base, run.Head)
-	var out []pipeline.Finding
-	for _, l := range found[:min(len(found), text.MaxLeaks)] {
-		if run.Cleared[l.Name] != "" {
-			continue
-		}
-		out = append(out, pipeline.Finding{Severity: pipeline.SeverityCritical, Category: pipeline.CategorySecurity, Rule: "secrets." + l.Rule,
-			File: l.File, Line: l.Line, Confidence: 1, Message: fmt.Sprintf("This looks like a secret (%s, %s). Take it out, and have whoever owns it revoke it: "+
-				`the branch's history keeps it. A value that is made up should say so ("example", "xxxx")`, l.Rule, l.Redacted)})
-	}
-	return out, err
 }
 
 // recognise gives the review's findings the fingerprints under which the run knows
