@@ -48,6 +48,9 @@ func (r *Run) Apply(e Event) {
 		if r.Await != nil {
 			await := *r.Await
 			await.Woken, await.Asked = true, e.Data.Actor != nil
+			if w := e.Data.Await; w != nil {
+				await.Back = w.Back
+			}
 			r.Await = &await
 		}
 	case EventPhaseApproved:

@@ -393,6 +393,7 @@ type Fault struct {
 	// is less than all. Addresses and settings of the server are the operator's.
 	Public   string `json:"-"`
 	Operator string `json:"operator,omitempty"`
+	Service  string `json:"-"` // what a wait is for: "openai", or "openai/MODEL" where the model alone is refused
 }
 
 // Shown returns the fault as a run keeps it: on GitHub, where anybody may read it, with
@@ -454,6 +455,11 @@ type Await struct {
 
 	GitHub bool `json:"github,omitempty"` // it is GitHub, which is called too often; false in older logs
 	Asked  bool `json:"asked,omitempty"`  // a person wants it tried now, whatever the service asked for
+
+	// Of a model's provider; empty in older logs.
+	Service string    `json:"service,omitempty"` // as its fault says
+	Refused time.Time `json:"refused,omitzero"`  // when it last refused this run
+	Back    time.Time `json:"back,omitzero"`     // when a call began that it has answered since, for whichever run
 }
 
 // Away reports whether a service is waited for, and not checks.

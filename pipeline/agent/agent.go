@@ -237,8 +237,10 @@ func (a *Agent) model(run *pipeline.Run, role config.Role) (Model, string, error
 		}
 		a.models[name] = m
 	}
-	if r, ok := m.(*remote); ok && run.Await != nil && run.Await.Asked {
-		r.hasten()
+	if r, ok := m.(*remote); ok && run.Await != nil {
+		if r.heard(run.Await.Back); run.Await.Asked {
+			r.hasten()
+		}
 	}
 	if !slices.Contains(slices.Collect(maps.Values(a.opts.Models)), name) {
 		m = chosen{m}

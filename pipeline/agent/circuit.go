@@ -37,6 +37,7 @@ type circuit struct {
 	mu       sync.Mutex
 	round    int             // counts openings and closings: late news of an earlier round is no news
 	until    time.Time       // open until then; zero: closed
+	since    time.Time       // when it was last told to be
 	probes   int             // calls under way, or begun since it opened, that show whether it is back
 	probed   time.Time       // when the last of them began
 	failures int             // openings in a row
@@ -105,6 +106,17 @@ func (c *circuit) hasten() {
 	if now := c.now(); c.until.After(now) {
 		c.until, c.probes = now, 0
 		c.signal()
+	}
+}
+
+// heard lets a call probe now when one that began at this time was answered elsewhere, after this
+// circuit was told to be open.
+func (c *circuit) heard(began time.Time) {
+	c.mu.Lock()
+	later := c.since.Before(began)
+	c.mu.Unlock()
+	if later {
+		c.hasten()
 	}
 }
 
@@ -182,7 +194,7 @@ func (c *circuit) failed(p pass, f *failure) time.Time {
 	now := c.now()
 	if p.round != c.round { // it began before the circuit opened or closed
 		if until := now.Add(f.wait); f.wait > 0 && !c.until.IsZero() && until.After(c.until) {
-			c.until = until
+			c.until, c.since = until, now
 		}
 		return c.until
 	}
@@ -198,7 +210,7 @@ func (c *circuit) failed(p pass, f *failure) time.Time {
 	}
 	why := *f.fault // a copy: the caller's goes on to change
 	c.round++
-	c.until, c.probes, c.struck, c.why, c.late = now.Add(wait), 0, 0, &why, f.kind.late()
+	c.until, c.since, c.probes, c.struck, c.why, c.late = now.Add(wait), now, 0, 0, &why, f.kind.late()
 	c.signal()
 	if c.opened != nil {
 		c.opened(c.until, f)

@@ -589,3 +589,50 @@ func TestRefusedUntil(t *testing.T) {
 		}
 	})
 }
+
+// What another server was answered counts here when the call began after this circuit, or what is held
+// of a model, was told to wait; older answers say nothing.
+func TestHeard(t *testing.T) {
+	for _, status := range []int{http.StatusTooManyRequests, http.StatusNotFound} {
+		var calls atomic.Int32
+		bubble(t, ProviderOptions{Random: func() float64 { return 1 }}, func(w http.ResponseWriter, r *http.Request) {
+			if calls.Add(1) == 1 {
+				w.Header().Set("Retry-After", "3600")
+				w.WriteHeader(status)
+				fmt.Fprint(w, `{"error":{"message":"not now"}}`)
+				return
+			}
+			answerOK(w)
+		}, func(t *testing.T, m *remote) {
+			p := &Providers{anthropic: &provider{endpoint: &endpoint{provider: "Anthropic"}}, openai: m.provider}
+			begun := time.Now()
+			_, err := m.Complete(t.Context(), hello)
+			var f *pipeline.Fault
+			service := map[int]string{429: "openai", 404: "openai/" + m.name}[status]
+			if !errors.As(err, &f) || f.Service != service || f.RetryAt.IsZero() {
+				t.Fatalf("%d: %v, %+v; want a fault of %s", status, err, f, service)
+			}
+			if at := p.Answered(""); !at.IsZero() {
+				t.Errorf("%d: answered at %s", status, at)
+			}
+			<-time.After(time.Second)
+			a := &Agent{models: map[string]Model{"openai/llama": m}, opts: Options{Models: map[config.Role]string{"": "openai/llama"}}}
+			run := newRun()
+			for _, back := range []time.Time{{}, begun, time.Now()} {
+				run.Await = &pipeline.Await{Model: true, Woken: true, Back: back}
+				again, _, err := a.model(run, config.RoleReviewer)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := again.Complete(t.Context(), hello); (err == nil) != back.After(begun) {
+					t.Errorf("%d: answered at %s, told to wait at %s: %v", status, back, begun, err)
+				}
+			}
+			for name, want := range map[string]time.Time{"": time.Now(), "openai": time.Now(), "openai/" + m.name: time.Now(), "openai/other": {}, "anthropic": {}} {
+				if at := p.Answered(name); !at.Equal(want) {
+					t.Errorf("%d: %q answered at %s, want %s", status, name, at, want)
+				}
+			}
+		})
+	}
+}

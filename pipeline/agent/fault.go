@@ -236,8 +236,17 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 // describe makes a failure a fault for people: what, where, how to mend it.
 func (f *failure) describe(e *endpoint, model string) *failure {
 	f.said = redact(f.said, e.key)
-	f.fault = &pipeline.Fault{Class: pipeline.FaultProvider, Message: e.message(f, model), Public: f.public(), Final: !f.kind.passes()}
+	f.fault = &pipeline.Fault{Class: pipeline.FaultProvider, Message: e.message(f, model), Public: f.public(), Final: !f.kind.passes(), Service: e.service(f.kind, model)}
 	return f
+}
+
+// service is what a wait for a failure is for, as Providers.Answered takes it.
+func (e *endpoint) service(k kind, model string) string {
+	name := strings.ToLower(e.provider)
+	if k == kindModel || k == kindPermission {
+		return name + "/" + model
+	}
+	return name
 }
 
 func (e *endpoint) message(f *failure, model string) string {

@@ -126,7 +126,7 @@ func NewProviders(o ProviderOptions) *Providers {
 func (p *Providers) provider(name, setting, base, key string, headers map[string]string) *provider {
 	o := p.opts
 	timeout := cmp.Or(o.Credentials.Timeout, CallTimeout)
-	out := &provider{opts: o, told: map[trouble]int{}, endpoint: &endpoint{
+	out := &provider{opts: o, told: map[trouble]int{}, well: map[string]time.Time{}, endpoint: &endpoint{
 		provider: name, setting: setting, base: strings.TrimRight(base, "/"), key: key, headers: headers,
 		silence: timeout, idle: min(idleTimeout, timeout), total: totalFactor * timeout, client: newClient(), after: o.After,
 	}}
@@ -181,9 +181,10 @@ type provider struct {
 	circuit *circuit
 
 	mu    sync.Mutex
-	begun int             // calls
-	told  map[trouble]int // what the operator has been told, and how many calls had begun when it was last seen
-	held  map[string]hold // models that the key may not use, or that are not known
+	begun int                  // calls
+	well  map[string]time.Time // when the latest call began that was answered; by model, "" for all
+	told  map[trouble]int      // what the operator has been told, and how many calls had begun when it was last seen
+	held  map[string]hold      // models that the key may not use, or that are not known
 }
 
 type trouble struct {
@@ -193,6 +194,7 @@ type trouble struct {
 
 // hold keeps the calls of all runs away from a model that the operator has to mend.
 type hold struct {
+	since time.Time
 	until time.Time
 	times int
 	kind  kind
@@ -219,13 +221,53 @@ func (m *remote) hasten() {
 	m.circuit.hasten()
 }
 
+// heard takes in that a call which began at this time was answered, maybe another server's:
+// what was refused before it is tried again now.
+func (m *remote) heard(began time.Time) {
+	m.mu.Lock()
+	if h, ok := m.held[m.name]; ok && h.since.Before(began) {
+		delete(m.held, m.name)
+	}
+	m.mu.Unlock()
+	m.circuit.heard(began)
+}
+
+// answered notes when a call began that was answered.
+func (p *provider) answered(model string, began time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, name := range []string{"", model} {
+		if began.After(p.well[name]) {
+			p.well[name] = began
+		}
+	}
+}
+
+// Answered is when the latest call began that was answered by a service that runs wait
+// for, as their faults name it; by any, of "". Zero: none was.
+func (p *Providers) Answered(service string) (began time.Time) {
+	name, model, _ := strings.Cut(service, "/")
+	for _, q := range []*provider{p.anthropic, p.openai} {
+		if name != "" && name != strings.ToLower(q.endpoint.provider) {
+			continue
+		}
+		q.mu.Lock()
+		if at := q.well[model]; at.After(began) {
+			began = at
+		}
+		q.mu.Unlock()
+	}
+	return began
+}
+
 // keep makes runs wait for a model: they go on when the operator has mended it.
 func (p *provider) keep(model string, f *failure) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h := p.held[model]
 	h.times++
-	h.until = p.opts.Now().Add(backoff(h.times, p.opts.Random()))
+	h.since = p.opts.Now()
+	h.until = h.since.Add(backoff(h.times, p.opts.Random()))
 	f.fault.Final, f.fault.RetryAt = false, h.until
 	h.kind, h.fault = f.kind, *f.fault
 	if p.held == nil {
@@ -309,6 +351,7 @@ func (m *remote) Complete(ctx context.Context, req Request) (Response, error) {
 		switch {
 		case err == nil:
 			m.settle(m.name, n, nil)
+			m.answered(m.name, began)
 			return r, nil
 		case !errors.As(err, &f): // the context's
 			m.circuit.abandoned(p)

@@ -351,6 +351,7 @@ func TestCancelledContext(t *testing.T) {
 			"Bounces":           func() error { _, err := d.Bounces(gone, 1); return err },
 			"Lease":             func() error { _, err := d.Lease(gone, 1, "a", now, ttl); return err },
 			"Due":               func() error { _, _, err := d.Due(gone, now, 1); return err },
+			"PutOff":            func() error { _, err := d.PutOff(gone, now, ""); return err },
 			"KeepDeliveries":    func() error { return d.KeepDeliveries(gone, []record.Delivery{delivery("a")}) },
 			"WaitingDeliveries": func() error { _, err := d.WaitingDeliveries(gone, now, 1); return err },
 			"FinishDelivery":    func() error { _, err := d.FinishDelivery(gone, nil, "a", "", false, now); return err },

@@ -15,6 +15,7 @@ const (
 	dropLease  = `UPDATE runs SET lease_owner = '', lease_until = 0 WHERE id = $1 AND lease_owner = $2`
 	clearLease = `UPDATE runs SET lease_owner = '', lease_until = 0 WHERE lease_owner <> ''`
 	hasten     = `UPDATE runs SET due = $1 WHERE due > $1`
+	selectOff  = `SELECT id, seq FROM runs work WHERE due > $1 AND state = 'running' AND waits LIKE $2 AND` + notPaused + ` ORDER BY due, id LIMIT 1000`
 	selectHeld = `SELECT lease_owner, lease_until FROM runs WHERE id = $1 AND lease_owner <> '' AND lease_until > $2`
 	selectDue  = `SELECT id, parent FROM runs work WHERE due > 0 AND due <= $1 AND (lease_owner = '' OR lease_until <= $1) AND` + notPaused + ` ORDER BY due, id LIMIT $2`
 )
@@ -102,6 +103,16 @@ func (d *DB) Hasten(ctx context.Context, now time.Time) error {
 		return fmt.Errorf("make runs due: %w", err)
 	}
 	return nil
+}
+
+// PutOff lists the runs that are to be looked at later and whose wait begins with these words, with
+// the number of their last event; what is paused is not.
+func (d *DB) PutOff(ctx context.Context, now time.Time, waits string) ([][2]int64, error) {
+	rows, err := d.reader.QueryContext(ctx, selectOff, micros(now), waits+"%")
+	if err != nil {
+		return nil, fmt.Errorf("list runs that wait: %w", err)
+	}
+	return collect(rows, "list runs that wait", func(r *[2]int64) error { return rows.Scan(&r[0], &r[1]) })
 }
 
 // ClearLeases ends all leases after a restart: an SQLite file has one server, so

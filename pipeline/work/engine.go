@@ -156,6 +156,10 @@ type Options struct {
 	// goes on from there when they let it. nil: nobody can.
 	Paused func(ctx context.Context, repo string) (bool, error)
 
+	// Answered is when the latest call began that a model's provider has answered, by what the
+	// fault of a phase names as its service; by any, of "". Zero: none was. nil: nobody knows.
+	Answered func(service string) time.Time
+
 	OnEvents func(run *pipeline.Run, events []pipeline.Event) // called after each append, from several goroutines; it must neither keep nor change them
 	Logger   *slog.Logger
 	Now      func() time.Time
@@ -192,6 +196,9 @@ func (o *Options) defaults() error {
 	}
 	if o.Paused == nil {
 		o.Paused = func(context.Context, string) (bool, error) { return false, nil }
+	}
+	if o.Answered == nil {
+		o.Answered = func(string) time.Time { return time.Time{} }
 	}
 	if o.OnEvents == nil {
 		o.OnEvents = func(*pipeline.Run, []pipeline.Event) {}
@@ -266,6 +273,7 @@ type Engine struct {
 	driven   sync.Map                         // of *family: runs that Drive goes on with; no job is needed for these
 	active   sync.Map                         // of *leased, by run: what this engine works on
 	awaited  sync.Map                         // by run: what has been tried since the start, and waits for a service that is away
+	waiters  map[int64]waiter                 // runs that wait for a model's provider, as the ticker saw them last
 	places   sync.Map                         // of place, by repository
 	foreign  sync.Map                         // of time.Time, by run: until when it is let alone, as a newer server writes its log
 }

@@ -206,6 +206,9 @@ func (e *Engine) tick(ctx context.Context) {
 	defer t.Stop()
 	limit := 100_000
 	for {
+		if err := e.wakeAnswered(ctx); err != nil && ctx.Err() == nil {
+			e.Logger.WarnContext(ctx, "looking for runs whose provider answers", logError, err)
+		}
 		if err := e.sweep(ctx, limit); err != nil && ctx.Err() == nil {
 			e.Logger.WarnContext(ctx, "looking for due runs", logError, err)
 		} else {

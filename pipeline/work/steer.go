@@ -232,7 +232,7 @@ func (e *Engine) awaitModel(known, run *pipeline.Run, act pipeline.Action, ref p
 		return pipeline.Event{}, false
 	}
 	now := e.now()
-	w := pipeline.Await{Model: true, Since: now}
+	w := pipeline.Await{Model: true, Since: now, Service: f.Service, Refused: now}
 	if was := known.Await; was != nil {
 		w.Tests = was.Tests
 		if was.Model && run.Steps[ref.Phase] == known.Steps[ref.Phase] { // else it has answered since
@@ -254,7 +254,7 @@ func (e *Engine) awaitModel(known, run *pipeline.Run, act pipeline.Action, ref p
 	if soon := now.Add(time.Second); w.Next.Before(soon) {
 		w.Next = soon
 	}
-	w.What = fmt.Sprintf("the model's provider until %s (%s)", w.Next.Format("15:04 UTC"), text.Clip(text.FirstLine(f.Message), 120))
+	w.What = fmt.Sprintf(forProvider+" until %s (%s)", w.Next.Format("15:04 UTC"), text.Clip(text.FirstLine(f.Message), 120))
 	ref.Millis = 0
 	e.awaited.Store(run.ID, true)
 	return pipeline.Event{ID: fmt.Sprintf("%s/away/%d", act.Key, run.Seq), Type: pipeline.EventPhaseWaiting, Source: "forge",

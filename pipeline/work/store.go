@@ -30,6 +30,10 @@ type Store interface {
 
 	// Hasten makes the runs that are to be looked at later due at once.
 	Hasten(ctx context.Context, now time.Time) error
+
+	// PutOff lists the runs that are to be looked at later and whose wait begins with these
+	// words, with the number of their last event.
+	PutOff(ctx context.Context, now time.Time, waits string) ([][2]int64, error)
 }
 
 // runs is the event log and what is folded from it.

@@ -14,7 +14,7 @@ import (
 
 // newAgent makes the agents that phases are carried out by. All runs share the
 // providers, and with them what is known of whether they are there.
-func newAgent(o Options, db *store.DB) (*agent.Agent, error) {
+func newAgent(o Options, providers *agent.Providers, db *store.DB) (*agent.Agent, error) {
 	cfg := o.Config
 	prices, limits := agent.Prices{}, map[string]agent.Limits{}
 	for model, p := range cfg.Prices {
@@ -23,7 +23,6 @@ func newAgent(o Options, db *store.DB) (*agent.Agent, error) {
 	for model, l := range cfg.ModelLimits {
 		limits[model] = agent.Limits{OutputTokens: l.OutputTokens, ReasoningTokens: l.ReasoningTokens}
 	}
-	providers := agent.NewProviders(agent.ProviderOptions{Credentials: cfg.Credentials(), Log: o.Log, Now: o.clock(), After: o.After})
 	return agent.New(agent.Options{
 		Open: providers.Open, Models: cfg.Run.Models, Prices: prices, Limits: limits,
 		Tape: db, Log: o.Log, AtOnce: cfg.Parallel.Models,

@@ -92,6 +92,7 @@ type App struct {
 
 	incidents *incidents.Service
 	shipping  *shipping.Service // nil without GitHub
+	providers *agent.Providers  // of models
 }
 
 // New opens the database and puts everything together. Close ends what it opens.
@@ -130,7 +131,8 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	if a.notes, err = newNotifier(o, a.DB); err != nil {
 		return nil, err
 	}
-	agents, err := newAgent(o, a.DB)
+	a.providers = agent.NewProviders(agent.ProviderOptions{Credentials: o.Config.Credentials(), Log: o.Log, Now: o.clock(), After: o.After})
+	agents, err := newAgent(o, a.providers, a.DB)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +190,7 @@ func (a *App) executorOptions(o Options, agents *agent.Agent) phase.Options {
 func (a *App) engineOptions(o Options) work.Options {
 	opts := work.Options{
 		Paused: a.DB.Paused, Name: processName(), Executor: a.exec, Slug: o.Config.Slug, Logger: o.Log, Settle: o.Config.CallTimeout, Now: o.Now, PollEvery: o.PollEvery, ModelPatience: o.Config.ModelPatience, PartWorkers: o.Config.Parallel.Parts,
-		Answers: o.Config.Answers, ThreadAnswers: o.Config.ThreadAnswers, Remarks: o.Config.Remarks, Idle: learn.AsksForNothing,
+		Answers: o.Config.Answers, ThreadAnswers: o.Config.ThreadAnswers, Remarks: o.Config.Remarks, Idle: learn.AsksForNothing, Answered: a.providers.Answered,
 		OnEvents: func(run *pipeline.Run, events []pipeline.Event) { a.onEvents(run, events, o.OnEvents) },
 	}
 	if a.local {

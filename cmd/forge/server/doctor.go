@@ -351,7 +351,7 @@ func (d *doctor) waiting(ctx context.Context, db *store.DB) {
 		}
 	}
 	if models.runs > 0 {
-		d.say("model", GradeWarn, "where it answers by now: `/forge retry` at a run, or a restart of the server, tries it at once",
+		d.say("model", GradeWarn, "where it answers by now: `/forge retry` at a run, or a restart of the server, tries it at once, and all go on when it answers",
 			"%s for %s", text.Plural(models.runs, "run waits", "runs wait"), models.what)
 	}
 	if limited.runs > 0 {
