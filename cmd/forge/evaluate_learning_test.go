@@ -6,6 +6,7 @@ import (
 
 	"forge/cmd/forge/shell"
 	"forge/learn/stream"
+	"forge/pipeline/racetest"
 )
 
 // The evaluation runs on this tree, says the same twice, in a table and as JSON.
@@ -14,7 +15,7 @@ func TestEvaluateLearning(t *testing.T) {
 	args := []string{"evaluate", "learning", "--repo", "../../learn", "--pulls", "100", "--seeds", "1"}
 	c.run(shell.Misused, []string{"--pulls takes a number from 100"}, "evaluate", "learning", "--pulls", "5")
 	c.run(shell.Failed, []string{"bigger repository"}, "evaluate", "learning", "--repo", t.TempDir())
-	if raceEnabled {
+	if racetest.Enabled {
 		return // a stream takes a minute there; its package plays some under the race detector
 	}
 	c.run(shell.Done, []string{"1 streams of 100 pull requests", "memory off", "product", "false alarm", "useful held", "true errors",

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"forge/pipeline/racetest"
 	"forge/pipeline/record"
 )
 
@@ -263,18 +264,22 @@ func history(t *testing.T, name string) tree {
 // none that is about code which is gone; of those that are still true hardly one is lost,
 // also where the code has moved.
 func TestHistory(t *testing.T) {
-	f := seed(history(t, "before"), history(t, "after"), 4)
+	every := 4
+	if racetest.Enabled {
+		every = 12
+	}
+	f := seed(history(t, "before"), history(t, "after"), every)
 	t.Logf("%+v", f)
-	if n := f.stopped + f.stale; n < 40 || 10*f.stopped < 9*n {
+	if n := f.stopped + f.stale; every*n < 160 || 10*f.stopped < 9*n {
 		t.Errorf("of %d learnings that are false by now %d are told", n, f.stale)
 	}
 	if gone := f.byKind["exists"]; gone[2] == 0 || gone[3] > 0 {
 		t.Errorf("of %d learnings whose code is gone %d are told", gone[2]+gone[3], gone[3])
 	}
-	if n := f.held + f.lost; n < 200 || 100*f.lost > 5*n {
+	if n := f.held + f.lost; every*n < 800 || 100*f.lost > 5*n {
 		t.Errorf("of %d learnings that are still true %d are lost", n, f.lost)
 	}
-	if f.moved < 30 || 10*f.strayed > f.moved {
+	if every*f.moved < 120 || 10*f.strayed > f.moved {
 		t.Errorf("%d are followed to where their code is, %d to somewhere else", f.moved, f.strayed)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"forge/pipeline/racetest"
 	"forge/pipeline/record"
 )
 
@@ -33,10 +34,13 @@ func drawnRuns(seed uint64, n int, helps float64) (list []record.Outcome) {
 // cries wolf hardly ever; where runs do worse with it, that is found. Repositories with
 // different shares are not mixed up.
 func TestWholeOf(t *testing.T) {
-	const streams, runs = 300, 2000
+	streams, runs := 300, 2000
+	if racetest.Enabled {
+		streams = 50
+	}
 	count := func(helps float64) (alarms, within int, mean float64) {
-		for seed := uint64(14001); seed < 14001+streams; seed++ {
-			list := drawnRuns(seed, runs, helps)
+		for seed := range streams {
+			list := drawnRuns(14001+uint64(seed), runs, helps)
 			alarm := false
 			for n := 20; n <= runs && !alarm; n += 20 {
 				alarm = WholeOf(list[:n]).Worse()
@@ -48,14 +52,14 @@ func TestWholeOf(t *testing.T) {
 			if i.Low <= helps && helps <= i.High {
 				within++
 			}
-			mean += i.Value / streams
+			mean += i.Value / float64(streams)
 		}
 		return alarms, within, mean
 	}
 	alarms, within, mean := count(0)
 	found, harmed, harm := count(-0.15)
 	t.Logf("of %d streams: %d alarms where memory does nothing, %d where it costs 15 points", streams, alarms, found)
-	if alarms > 6 || found < 9*streams/10 || within < 98*streams/100 || harmed < 98*streams/100 {
+	if 50*alarms > streams || found < 9*streams/10 || within < 98*streams/100 || harmed < 98*streams/100 {
 		t.Errorf("of %d: %d alarms where memory does nothing, %d where it costs 15 points; the truth is in %d and %d intervals",
 			streams, alarms, found, within, harmed)
 	}

@@ -14,6 +14,7 @@ import (
 	"forge/learn"
 	"forge/learn/predict"
 	"forge/pipeline"
+	"forge/pipeline/racetest"
 )
 
 // madeCode is a small repository with tests and several folders.
@@ -52,10 +53,13 @@ func TestRead(t *testing.T) {
 // loses no true error, nothing comes back for the code that it was dismissed for.
 func TestPolicies(t *testing.T) {
 	c := madeCode(t)
-	models := Models()
+	models, pulls := Models(), 40
+	if racetest.Enabled {
+		pulls = 10
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		m := rapid.SampledFrom(models).Draw(t, "model")
-		s := generate(c, m, 40, rapid.Uint64().Draw(t, "seed"))
+		s := generate(c, m, pulls, rapid.Uint64().Draw(t, "seed"))
 		policy := rapid.SampledFrom(Policies()).Draw(t, "policy")
 		p := play(s, policy)
 		a := p.All()
@@ -87,10 +91,13 @@ func TestMemoryHelps(t *testing.T) {
 }
 
 func TestCompareIsDeterministic(t *testing.T) {
-	c := madeCode(t)
+	c, seeds := madeCode(t), 2
+	if racetest.Enabled {
+		seeds = 1
+	}
 	var texts []string
 	for range 2 {
-		r, err := Compare(context.Background(), c, Models()[:1], Options{Pulls: 100, Seeds: 2, Seed: 7})
+		r, err := Compare(context.Background(), c, Models()[:1], Options{Pulls: 100, Seeds: seeds, Seed: 7})
 		if err != nil {
 			t.Fatal(err)
 		}

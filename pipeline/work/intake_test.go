@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/racetest"
 	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
@@ -279,7 +280,7 @@ func TestDeadStart(t *testing.T) {
 func TestManyDeliveries(t *testing.T) {
 	t.Parallel()
 	n := 1000
-	if testing.Short() || raceEnabled {
+	if testing.Short() || racetest.Enabled {
 		n = 300
 	}
 	k := openStore(t)

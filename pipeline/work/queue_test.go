@@ -23,6 +23,7 @@ import (
 	"github.com/riverqueue/river/rivertype"
 
 	"forge/pipeline"
+	"forge/pipeline/racetest"
 	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
@@ -503,7 +504,7 @@ func TestDeadWorker(t *testing.T) {
 // that wait for a worker does not grow.
 func TestRestartWithManyRuns(t *testing.T) {
 	n := 400
-	if testing.Short() || raceEnabled {
+	if testing.Short() || racetest.Enabled {
 		n = 50
 	}
 	k := openStore(t)

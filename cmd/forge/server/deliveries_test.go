@@ -16,6 +16,7 @@ import (
 	"forge/cmd/forge/settings"
 	"forge/pipeline"
 	"forge/pipeline/config"
+	"forge/pipeline/racetest"
 	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
@@ -26,7 +27,7 @@ import (
 func TestTenThousandDeliveries(t *testing.T) {
 	t.Parallel()
 	total, runs := 10_000, 100
-	if testing.Short() || raceEnabled {
+	if testing.Short() || racetest.Enabled {
 		total, runs = 300, 10
 	}
 	distinct := total * 7 / 10
