@@ -105,7 +105,7 @@ func runDemo(cmd *cobra.Command, story demo.Story, keep bool) (err error) {
 	select {
 	case run := <-ended:
 		d.done()
-		if err := demoSummary(ctx, d, s, gh, run.ID); err != nil {
+		if err := demoSummary(ctx, d, s, run.ID); err != nil {
 			return err
 		}
 		id = run.ID
@@ -156,7 +156,7 @@ func answerDemo(d *display, gh *githubtest.Server, issue int, module, words stri
 }
 
 // demoSummary says what came of it, and fails unless the run was verified.
-func demoSummary(ctx context.Context, d *display, s *server.Server, gh *githubtest.Server, id int64) error {
+func demoSummary(ctx context.Context, d *display, s *server.Server, id int64) error {
 	run, err := s.DB.Load(ctx, id)
 	if err != nil {
 		return err

@@ -126,7 +126,7 @@ func showCommand() *cobra.Command {
 				case why:
 					_, err = io.WriteString(out, typed(run, run.Explain()))
 				case report:
-					err = showReports(out, run)
+					showReports(out, run)
 				case asJSON:
 					return printing.JSON(out, run)
 				default:
@@ -285,7 +285,7 @@ func showRun(out io.Writer, run *pipeline.Run) error {
 	return err
 }
 
-func showReports(out io.Writer, run *pipeline.Run) error {
+func showReports(out io.Writer, run *pipeline.Run) {
 	none := true
 	for i := range run.Iterations {
 		if text := run.Report(i + 1); text != "" {
@@ -296,7 +296,6 @@ func showReports(out io.Writer, run *pipeline.Run) error {
 	if none {
 		fmt.Fprintln(out, "No iteration has been reviewed or tested yet.")
 	}
-	return nil
 }
 
 func showEvents(ctx context.Context, out io.Writer, db *store.DB, id int64, asJSON bool) error {

@@ -34,7 +34,7 @@ func (g *logistic) row() int {
 }
 
 // add says that a row has an effect, x times.
-func (g *logistic) add(row int, e effect, x float64) *learntEffect {
+func (g *logistic) add(row int, e effect, x float64) {
 	if g.index == nil {
 		g.index = map[string]int{}
 	}
@@ -47,7 +47,6 @@ func (g *logistic) add(row int, e effect, x float64) *learntEffect {
 	at := &g.effects[j]
 	at.on = append(at.on, entry{row, x})
 	g.eta[row] += at.value * x
-	return at
 }
 
 // step goes towards the most likely effects, given each row's weight and, of it, what

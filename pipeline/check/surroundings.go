@@ -3,8 +3,6 @@ package check
 import (
 	"strings"
 
-	"github.com/bluekeyes/go-gitdiff/gitdiff"
-
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/point"
 )
@@ -107,7 +105,7 @@ func (c *checker) turnsAround(isTest map[string]bool) {
 		for i, l := range lines[f] {
 			text := withoutRemark(l.Text, languageOf(f.NewName))
 			for _, t := range linesFor(f.NewName) {
-				if text == "" || seen[t.what] || !t.pattern.MatchString(text) || !t.holds(f, lines[f], i) {
+				if text == "" || seen[t.what] || !t.pattern.MatchString(text) || !t.holds(lines[f], i) {
 					continue
 				}
 				if _, started := c.direct[f.NewName]; t.what == endsWell && !started && asProgram(lines[f], i) {
@@ -125,7 +123,7 @@ func (c *checker) turnsAround(isTest map[string]bool) {
 }
 
 // holds looks at what is around a line.
-func (t *turn) holds(f *gitdiff.File, lines []point.Line, at int) bool {
+func (t *turn) holds(lines []point.Line, at int) bool {
 	switch {
 	case t.what == bends:
 		return bent(lines, at)

@@ -78,7 +78,7 @@ func agentsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			section := agentsSection(list, sure, cfg.Slug)
+			section := agentsSection(list, cfg.Slug)
 			switch {
 			case pull:
 				return proposeAgents(cmd, owner, name, section, len(list))
@@ -130,7 +130,7 @@ func surest(ctx context.Context, db *store.DB, scopes []string, sure float64, no
 // agentsSection writes the section with its markers; nil when there is nothing to
 // say. Order and words follow from the learnings alone: a day that goes by makes no
 // difference.
-func agentsSection(list []pipeline.Learning, sure float64, slug string) []byte {
+func agentsSection(list []pipeline.Learning, slug string) []byte {
 	if len(list) == 0 {
 		return nil
 	}

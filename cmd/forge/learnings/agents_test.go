@@ -19,7 +19,7 @@ func TestSectionKeepsTheRest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines := rapid.SliceOfN(rapid.SampledFrom([]string{"", "# Agents", "text", "- `x`", agentsBegin + " ", agentsEnd, "  " + agentsEnd + "\r"}), 0, 8)
 		text := strings.Join(lines.Draw(t, "lines"), "\n")
-		section := agentsSection([]pipeline.Learning{said("k", rapid.String().Draw(t, "words"), 1), said("l", agentsEnd+"\n"+agentsBegin, 1)}, 0, "forge")
+		section := agentsSection([]pipeline.Learning{said("k", rapid.String().Draw(t, "words"), 1), said("l", agentsEnd+"\n"+agentsBegin, 1)}, "forge")
 		once, err := withSection([]byte(text), section)
 		if err != nil {
 			return // it says what is wrong with the markers

@@ -625,7 +625,7 @@ func (d *doctor) github(ctx context.Context, repo string) {
 		return
 	}
 	d.app(facts, want)
-	d.webhook(ctx, facts)
+	d.webhook(facts)
 	d.installations(facts)
 	if repo != "" {
 		d.repository(ctx, app, facts, repo)
@@ -674,7 +674,7 @@ func lacking(has, want map[string]string) []string {
 }
 
 // webhook looks where deliveries go, and what became of the last ones.
-func (d *doctor) webhook(ctx context.Context, f *github.Facts) {
+func (d *doctor) webhook(f *github.Facts) {
 	if d.o.Config.Poll {
 		d.ok("webhook", "deliveries are read through GitHub's API; it holds %d of late", len(f.Deliveries))
 		return

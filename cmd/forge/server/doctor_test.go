@@ -444,7 +444,7 @@ func TestDoctorReadsFacts(t *testing.T) { // D2
 		change(&f)
 		d := &doctor{list: map[string][]Diagnosis{}}
 		d.app(&f, want)
-		d.webhook(t.Context(), &f)
+		d.webhook(&f)
 		d.installations(&f)
 		var out []Diagnosis
 		for _, a := range areas {

@@ -65,7 +65,7 @@ func (p *people) of(ctx context.Context, token string) (can *readable, stale boo
 		if e.busy == nil {
 			e.busy = make(chan struct{})
 			// It outlives the request: others wait for it, too.
-			go p.ask(context.WithoutCancel(ctx), key, e, token)
+			go p.ask(context.WithoutCancel(ctx), e, token)
 		}
 		busy := e.busy
 		p.mu.Unlock()
@@ -94,7 +94,7 @@ func (e *person) answer(now time.Time) (can *readable, stale bool, err error, kn
 
 // ask has GitHub say what a token can read. A panic in it is an error: who waits
 // must not wait for ever.
-func (p *people) ask(ctx context.Context, key [sha256.Size]byte, e *person, token string) {
+func (p *people) ask(ctx context.Context, e *person, token string) {
 	ctx, cancel := context.WithTimeout(ctx, fetchFor)
 	defer cancel()
 	repos, err := func() (repos []pipeline.Repo, err error) {
