@@ -103,7 +103,6 @@ type Options struct {
 	Tape   Tape                             // nil: nothing is kept
 	Prices Prices                           // over the built-in ones; see LoadPrices
 	Limits map[string]Limits                // of models, by provider/model
-	Shares map[config.Role]float64          // role → share of the run's cost cap that its phase may spend, 0 to 1; absent: all of it
 	Budget Budget                           // the money of all runs together; nil: no cap on it
 	Log    *slog.Logger                     // nil: none
 	Clock  func() time.Time                 // nil: time.Now

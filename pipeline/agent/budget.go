@@ -168,7 +168,7 @@ func (b *budget) reserve(model string, prices Prices, input, output int64) (micr
 			text.USDExact(spent), text.USDExact(b.cost), b.role, model, text.USDExact(next))
 	}
 	if spent := b.phase.MicroUSD + now.MicroUSD; b.share > 0 && spent+next > b.share {
-		return 0, budgetFault("the %s has cost %s of its share of %s, and its next call (%s) may cost %s: raise its share, or limits.cost_usd",
+		return 0, budgetFault("the %s has cost %s of its share of %s, and its next call (%s) may cost %s: raise limits.cost_usd",
 			b.role, text.USDExact(spent), text.USDExact(b.share), model, text.USDExact(next))
 	}
 	return next, nil

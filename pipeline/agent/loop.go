@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,7 +33,7 @@ type phase struct {
 	limit     int      // on steps
 	nonce     string   // of the data delimiters; the same in the whole run, so that prompts begin alike
 	resumable bool     // an earlier attempt's tape may be used
-	share     float64  // of the run's cost that the phase may spend, where nothing else is set; 0: all of it
+	share     float64  // of the run's cost that the phase may spend; 0: all of it
 	series    string   // in the events' ids, of the second agent in a phase
 	insisted  bool     // a reason was asked for, for what a plan keeps
 	ran       bool     // a conversation has run commands in the workspace
@@ -106,7 +105,7 @@ func (p *phase) converse(ctx context.Context, s spec) error {
 		box: toolbox{ws: p.job.Workspace, base: p.job.Run.Base, timeout: time.Duration(p.job.Run.Config.Tests.TimeoutMinutes) * time.Minute}}
 	c.price, _ = p.agent.prices.find(name) // a model without a price is shown without one
 	p.budget.role = s.role
-	p.budget.share = int64(cmp.Or(p.agent.opts.Shares[s.role], p.share) * float64(p.budget.cost))
+	p.budget.share = int64(p.share * float64(p.budget.cost))
 	c.mem.begin(s.prompt+"\n\n"+p.state(s.name, 1, p.left()), s.marks)
 	defer func() { p.ran = p.ran || c.box.ran }()
 	for {

@@ -245,7 +245,7 @@ func failing(lists ...[]pipeline.Failure) []string {
 }
 
 func oneLine(s string, most int) string {
-	return text.ClipBytes(strings.Join(strings.Fields(s), " "), most)
+	return text.ClipBytes(text.OneLine(s), most)
 }
 
 // lastFault says why an attempt before this one failed, where that was the agent's

@@ -166,16 +166,6 @@ func TestPrices(t *testing.T) {
 	}
 }
 
-// TestShares holds a role against its share of the run's cap. Lessons 17.
-func TestShares(t *testing.T) {
-	run := newRun()
-	run.Spent = map[pipeline.Phase]pipeline.Usage{pipeline.PhasePlan: {MicroUSD: 900_000}}
-	run.Usage.MicroUSD = 900_000
-	a := newAgent(t, "anthropic/claude-opus-5-5", modelFunc(nil), func(o *Options) { o.Shares = map[config.Role]float64{"planner": 0.1} })
-	_, _, err := a.Plan(t.Context(), job(run, pipeline.PhaseRef{Phase: pipeline.PhasePlan}, nil, nil))
-	wantFault(t, err, pipeline.FaultBudget, "the planner has cost $0.9000 of its share of $1.0000")
-}
-
 // TestModelChoice checks which model a role gets, and that each is opened once.
 func TestModelChoice(t *testing.T) {
 	var opened []string
