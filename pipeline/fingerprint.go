@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"forge/pipeline/lazyregexp"
+	"forge/pipeline/text"
 )
 
 // Digest returns the identity of a finding across iterations: 16 hex digits
@@ -25,7 +26,7 @@ func (f *Finding) Digest() string {
 // 16 hex digits over the test's name and the first line of its error, numbers
 // left out, so that "got 3" and "got 4" are the same failure.
 func (f *Failure) Digest() string {
-	first, _, _ := strings.Cut(strings.TrimSpace(f.Error), "\n")
+	first := text.FirstLine(f.Error)
 	return digest("failure", f.Test, normalise(first))
 }
 

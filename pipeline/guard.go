@@ -120,7 +120,7 @@ func (r *Run) guard() *Guard {
 	case c.Faults >= r.Config.Loop.Faults && c.Faults > 0:
 		return &Guard{Name: GuardFaults, Value: int64(c.Faults), Limit: int64(r.Config.Loop.Faults), Detail: fmt.Sprintf("broke down %d times in a row, last with: %s", c.Faults, fault)}
 	case cost > 0 && cost >= r.CostLimit():
-		return &Guard{Name: GuardBudget, Value: cost, Limit: r.CostLimit(), Unit: "micro-USD", Detail: fmt.Sprintf("the run has cost $%.2f of its $%.2f", float64(cost)/1e6, float64(r.CostLimit())/1e6)}
+		return &Guard{Name: GuardBudget, Value: cost, Limit: r.CostLimit(), Unit: "micro-USD", Detail: fmt.Sprintf("the run has cost %s of its %s", text.USD(cost), text.USD(r.CostLimit()))}
 	case r.TokenLimit() > 0 && tokens >= r.TokenLimit():
 		return &Guard{Name: GuardBudget, Value: tokens, Limit: r.TokenLimit(), Unit: "tokens", Detail: fmt.Sprintf("the run has used %d of its %d tokens", tokens, r.TokenLimit())}
 	case r.WallLimit() > 0 && r.Worked() >= r.WallLimit():

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"forge/pipeline/lazyregexp"
+	"forge/pipeline/text"
 )
 
 // How much of their words two messages must share, by Dice's coefficient, to be
@@ -126,7 +127,7 @@ var quoted = lazyregexp.New("\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`|'[^']*'|\\b0x[0-9a
 // most probably one failure.
 func sameError(a, b string) (float64, bool) {
 	plain := func(s string) string {
-		first, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+		first := text.FirstLine(s)
 		return normalise(quoted.ReplaceAllString(first, " q "))
 	}
 	pa, pb := plain(a), plain(b)

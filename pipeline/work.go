@@ -218,7 +218,7 @@ func (h SuppressedFinding) String() string {
 	if h.Finding.File != "" {
 		where = fmt.Sprintf(" in %s:%d", h.Finding.File, h.Finding.Line)
 	}
-	message, _, _ := strings.Cut(strings.TrimSpace(h.Finding.Message), "\n")
+	message := text.FirstLine(h.Finding.Message)
 	text := fmt.Sprintf("%s%s, %q, because %s", h.Finding.Category, where, message, h.Why)
 	if h.Learning != 0 {
 		text += fmt.Sprintf(" (learning %d)", h.Learning)

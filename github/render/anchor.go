@@ -9,7 +9,7 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 )
 
-// patch knows which lines of the new files a review may comment on: GitHub
+// Patch knows which lines of the new files a review may comment on: GitHub
 // refuses a whole review when one comment lies outside the diff's hunks.
 type Patch map[string][]hunk
 
@@ -19,7 +19,7 @@ type hunk struct {
 	lines []string
 }
 
-// parsePatch reads a unified diff.
+// ParsePatch reads a unified diff.
 func ParsePatch(text string) (Patch, error) {
 	files, _, err := gitdiff.Parse(strings.NewReader(text))
 	if err != nil {

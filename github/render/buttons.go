@@ -6,6 +6,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/command"
+	"forge/pipeline/text"
 
 	gh "github.com/google/go-github/v62/github"
 )
@@ -88,7 +89,7 @@ func button(g *pipeline.Gate, c pipeline.Choice) *gh.CheckRunAction {
 
 // clip cuts a line to n bytes at the end of a word.
 func clip(s string, n int) string {
-	s = strings.Join(strings.Fields(Visible(s)), " ")
+	s = text.OneLine(Visible(s))
 	if len(s) <= n {
 		return s
 	}

@@ -10,7 +10,7 @@ import (
 	"forge/pipeline/proof"
 )
 
-// pullTitle is the task's title.
+// PullTitle is the task's title.
 func (v Renderer) PullTitle() string {
 	if t := v.line(v.Run.Task.Title, 240); t != "" {
 		return t
@@ -18,7 +18,7 @@ func (v Renderer) PullTitle() string {
 	return fmt.Sprintf("Run %d", v.Run.ID)
 }
 
-// pullBody says what the change is, why, what it must fulfil and how that was
+// PullBody says what the change is, why, what it must fulfil and how that was
 // shown. It changes with results, not with every step.
 func (v Renderer) PullBody() string {
 	r := v.Run
@@ -52,7 +52,7 @@ func (v Renderer) debtLink() string {
 	return fmt.Sprintf("What is left is kept as technical debt in #%d.", a.ID)
 }
 
-// debt is the issue that keeps what a human accepted.
+// Debt is the issue that keeps what a human accepted.
 func (v Renderer) Debt() (title, body string) {
 	r := v.Run
 	title = Shorten("Known issues: "+v.PullTitle(), 240)

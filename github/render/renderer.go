@@ -17,7 +17,7 @@ import (
 	"forge/pipeline/text"
 )
 
-// view renders one run. Everything it renders is a function of the run alone.
+// Renderer renders one run. Everything it renders is a function of the run alone.
 type Renderer struct {
 	Run   *pipeline.Run
 	Web   string // https://github.com
@@ -28,7 +28,7 @@ type Renderer struct {
 
 var plainKey = lazyregexp.New(`^[A-Za-z0-9/_.:-]+$`)
 
-// marker is hidden in what belongs to a run, so that it is found again.
+// Marker is hidden in what belongs to a run, so that it is found again.
 func Marker(trace, key string) string {
 	if !plainKey.MatchString(key) || strings.Contains(key, "--") {
 		key = Hash(key)
@@ -204,7 +204,7 @@ func (v Renderer) finding(f *pipeline.Finding, sha string) string {
 	return fmt.Sprintf("**%s**%s: %s", severityName(f.Severity), at, v.line(f.Message, 600))
 }
 
-// left lists what is not mended: findings, failures, flaky tests.
+// Left lists what is not mended: findings, failures, flaky tests.
 func (v Renderer) Left(limit int) []string {
 	var open []pipeline.Finding
 	seen := map[string]string{} // the SHA whose lines the finding names

@@ -26,7 +26,7 @@ type Draft struct {
 	Summed   []pipeline.Finding // those that stand in the body
 }
 
-// review renders the findings of an iteration that nobody has been told of yet.
+// Review renders the findings of an iteration that nobody has been told of yet.
 // What has no place in the diff, or no room, stands in the review's own text.
 func (v Renderer) Review(it *pipeline.Iteration, fresh []pipeline.Finding, p Patch) Draft {
 	var d Draft
@@ -46,7 +46,7 @@ func (v Renderer) Review(it *pipeline.Iteration, fresh []pipeline.Finding, p Pat
 	return d
 }
 
-// flat is the review with all findings in its text: when GitHub refuses an
+// Flat is the review with all findings in its text: when GitHub refuses an
 // anchor, it refuses the whole review, and none may be lost.
 func (v Renderer) Flat(it *pipeline.Iteration, d Draft) Draft {
 	all := worstFirst(append(append([]pipeline.Finding{}, d.Inline...), d.Summed...))
@@ -147,7 +147,7 @@ func (v Renderer) findingFoot(f *pipeline.Finding) string {
 
 func FindingKey(fp string) string { return "finding/" + fp }
 
-// fixedNote answers a finding's thread when its fix has been reviewed.
+// FixedNote answers a finding's thread when its fix has been reviewed.
 func (v Renderer) FixedNote(is *pipeline.Issue, human bool) string {
 	words := "✅ Fixed in " + v.commit(is.FixedIn) + "."
 	if is.Ruling != "" {
@@ -177,7 +177,7 @@ func (v Renderer) ArgumentNote(is *pipeline.Issue, key string) string {
 	return Marker(v.Run.Trace, fmt.Sprintf("%s/%d", key, is.Upheld)) + "\n⚖️ The reviewer upholds it: " + v.line(is.Ruling, 800)
 }
 
-// backNote answers a finding's thread when it has come back.
+// BackNote answers a finding's thread when it has come back.
 func (v Renderer) BackNote(fp, sha string) string {
 	return Marker(v.Run.Trace, "back/"+fp+"/"+text.ShortSHA(sha)) + "\n↩️ This is back in " + v.commit(sha) + "."
 }
@@ -233,7 +233,7 @@ var gateTitles = map[pipeline.GateKind]string{
 	pipeline.GateFeedback: "Agents need a decision",
 }
 
-// gate is the comment that asks a human, or shows what was answered.
+// Gate is the comment that asks a human, or shows what was answered.
 func (v Renderer) Gate(g *pipeline.Gate) string {
 	title := "✋ " + gateTitles[g.Kind]
 	if g.Closed {
@@ -290,7 +290,7 @@ func (v Renderer) handle() string {
 	return ""
 }
 
-// reminder asks again, and by name, who started the run.
+// Reminder asks again, and by name, who started the run.
 func (v Renderer) Reminder(key string, g *pipeline.Gate) string {
 	who := ""
 	if g.For.Login != "" && !g.For.Bot { // bots are never addressed (lessons 1)
@@ -330,7 +330,7 @@ func (v Renderer) answers(g *pipeline.Gate) string {
 // maxHistory bounds a history, in characters: more than that nobody reads.
 const maxHistory = 300_000
 
-// history is the whole scratchpad, folded.
+// History is the whole scratchpad, folded.
 func (v Renderer) History(key string) string {
 	return v.whole(key, "### Everything that was tried", Folded("History of run "+fmt.Sprint(v.Run.ID), v.block(v.Run.Scratchpad(), maxHistory)))
 }
@@ -367,7 +367,7 @@ func (v Renderer) notes() (out []*gh.CheckRunAnnotation) {
 	return out
 }
 
-// check renders the check run for the run's head. Success is for verified alone,
+// Check renders the check run for the run's head. Success is for verified alone,
 // and only when review and tests both saw this very commit.
 func (v Renderer) Check() CheckState {
 	r := v.Run

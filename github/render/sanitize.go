@@ -78,7 +78,7 @@ func allowed(raw, host string) bool {
 	return err == nil && u.User == nil && strings.EqualFold(u.Host, host)
 }
 
-// visible drops what people cannot see but programs act on: control characters,
+// Visible drops what people cannot see but programs act on: control characters,
 // zero-width and bidirectional ones, tag blocks, and bytes that are no UTF-8.
 func Visible(s string) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "�"), "\r\n", "\n")
@@ -95,7 +95,7 @@ func Visible(s string) string {
 	}, s)
 }
 
-// line is prose in one line, at most n characters, whose backticks are paired.
+// Line is prose in one line, at most n characters, whose backticks are paired.
 func Line(s, host string, n int) string {
 	s = Shorten(strings.Join(strings.Fields(prose(Head(s, n), host)), " "), n)
 	if strings.Count(s, "`")%2 != 0 {
@@ -110,7 +110,7 @@ func Line(s, host string, n int) string {
 // cell is a line that may stand in a table.
 func cell(s, host string, n int) string { return strings.ReplaceAll(Line(s, host, n), "|", `\|`) }
 
-// block is prose in several lines, at most n characters, whose code blocks are closed.
+// Block is prose in several lines, at most n characters, whose code blocks are closed.
 func Block(s, host string, n int) string {
 	s = Cut(prose(strings.TrimSpace(Head(s, n)), host), n)
 	open := ""
@@ -136,7 +136,7 @@ func Block(s, host string, n int) string {
 	return s
 }
 
-// head drops what a text of n characters cannot show anyway, before any work is
+// Head drops what a text of n characters cannot show anyway, before any work is
 // spent on it: a model can write without end.
 func Head(s string, n int) string {
 	if limit := 4*n + 1000; len(s) > limit { // 4 bytes are the longest character
@@ -145,7 +145,7 @@ func Head(s string, n int) string {
 	return s
 }
 
-// cut shortens a long text to n characters, and says so.
+// Cut shortens a long text to n characters, and says so.
 func Cut(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s
@@ -154,7 +154,7 @@ func Cut(s string, n int) string {
 	return string([]rune(s)[:max(0, n-utf8.RuneCountInString(note))]) + note
 }
 
-// shorten cuts a line to n characters with an ellipsis.
+// Shorten cuts a line to n characters with an ellipsis.
 func Shorten(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s
@@ -172,7 +172,7 @@ func code(s string) string {
 	return "`" + Shorten(s, 300) + "`"
 }
 
-// folded hides a text behind a heading to click on. The heading is Forge's own.
+// Folded hides a text behind a heading to click on. The heading is Forge's own.
 func Folded(heading, text string) string {
 	return "<details><summary>" + heading + "</summary>\n\n" + text + "\n\n</details>"
 }

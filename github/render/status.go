@@ -11,7 +11,7 @@ import (
 	"forge/pipeline/track"
 )
 
-// status is the one comment on the issue that is edited in place.
+// Status is the one comment on the issue that is edited in place.
 func (v Renderer) Status() string {
 	return v.whole("status", "### "+v.headline(), v.notice(), v.modules(), v.phases(), v.facts(), v.earlier(), v.feedback(), v.measures(), v.plan(), v.footer())
 }

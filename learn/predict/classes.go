@@ -131,7 +131,7 @@ const declaring = "ftvcepdi"
 // visibility says whether the first of some lines declares something that others
 // can see: "public", "hidden", or "" when it does not tell.
 func visibility(code string) string {
-	first, _, _ := strings.Cut(strings.TrimSpace(code), "\n")
+	first := text.FirstLine(code)
 	switch {
 	case first == "" || !strings.ContainsRune(declaring, rune(first[0])):
 		return ""

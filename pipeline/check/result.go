@@ -142,7 +142,7 @@ func tail(s string) string {
 
 // oneLine makes a test's name fit for lists.
 func oneLine(name string) string {
-	return text.Head(strings.Join(strings.Fields(clean(name)), " "), 500)
+	return text.Head(text.OneLine(clean(name)), 500)
 }
 
 // clean makes output fit for events and pages: valid UTF-8, no terminal escapes

@@ -288,6 +288,8 @@ func (f *Feedback) Advice() string {
 	return ""
 }
 
+// oneLine is text.OneLine: importing text would put this package a step too deep for those
+// above pipeline.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // Sentence is a text with the point that a sentence ends in.

@@ -400,16 +400,16 @@ func answered(a *pipeline.Answer) string {
 	if a == nil {
 		return "answered"
 	}
-	text := "answered " + a.Choice
+	said := "answered " + a.Choice
 	switch {
 	case a.Micros > 0:
-		text += fmt.Sprintf(" $%.2f", float64(a.Micros)/1e6)
+		said += " " + text.USD(a.Micros)
 	case a.N > 0:
-		text += fmt.Sprintf(" %d", a.N)
+		said += fmt.Sprintf(" %d", a.N)
 	case a.N < 0:
-		text += " all"
+		said += " all"
 	}
-	return text + words(a)
+	return said + words(a)
 }
 
 // signalled says what a person did with what Forge said.
