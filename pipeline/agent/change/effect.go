@@ -162,7 +162,7 @@ func (f *File) Effect(now func(file string) (content string, ok bool)) bool {
 		return !source.Equal(source.Keep(before, source.Code), source.Keep(after, source.Code))
 	}
 	for i := range f.hunks {
-		if slices.ContainsFunc(f.hunks[i].edits(lineComment(f.Path), indented(f.Path)), func(e edit) bool { return !e.blank }) {
+		if slices.ContainsFunc(f.hunks[i].edits(commentsOf(f.Path), indented(f.Path)), func(e edit) bool { return !e.blank }) {
 			return true
 		}
 	}
@@ -175,7 +175,7 @@ func (f *File) Asserts() bool {
 	var added strings.Builder
 	for i := range f.hunks {
 		for _, l := range f.hunks[i].lines {
-			if l.op == '-' && strings.TrimSpace(uncommented(l.text, lineComment(f.Path))) != "" {
+			if l.op == '-' && strings.TrimSpace(commentsOf(f.Path).toEnd(l.text)) != "" {
 				return true
 			}
 			if l.op == '+' && !imports.MatchString(l.text) {

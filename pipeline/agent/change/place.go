@@ -79,11 +79,11 @@ func (c Change) follow(p Place, now func(file string) (content string, ok bool))
 	}
 	from, to := surroundings(old, p)
 	fate := Fate{File: f.Path}
-	comment := ""
-	if p.CodeAlone && !slices.ContainsFunc(old[p.Line-1:min(last, len(old))], func(l string) bool { return uncommented(l, lineComment(f.Path)) != l }) {
-		comment = lineComment(f.Path)
+	var of comments
+	if c := commentsOf(f.Path); p.CodeAlone && !slices.ContainsFunc(old[p.Line-1:min(last, len(old))], c.in) {
+		of = c
 	}
-	fate.Changed, fate.Excerpt = f.touches(from, to, comment, p.CodeAlone && source.Knows(f.Path))
+	fate.Changed, fate.Excerpt = f.touches(from, to, of, p.CodeAlone && source.Knows(f.Path))
 	fate.Line = f.moved(p.Line)
 	if p.End > 0 && fate.Line > 0 {
 		if end := f.moved(p.End); end == fate.Line+p.End-p.Line {
@@ -170,12 +170,12 @@ func (f *File) before(now []string) []string {
 // touches reports whether any of the old lines from and to has changed, or anything
 // was put between them, and shows where. Comments that begin with a mark do not count, ""
 // is none, and white space does not, unless all does.
-func (f *File) touches(from, to int, comment string, all bool) (changed bool, excerpt string) {
+func (f *File) touches(from, to int, of comments, all bool) (changed bool, excerpt string) {
 	var b strings.Builder
 	for i := range f.hunks {
 		h := &f.hunks[i]
 		hit := false
-		for _, e := range h.edits(comment, indented(f.Path)) {
+		for _, e := range h.edits(of, indented(f.Path)) {
 			hit = hit || (all || !e.blank) && (e.count == 0 && e.old > from-1 && e.old <= to+1 || e.count > 0 && e.old <= to && e.old+e.count-1 >= from)
 		}
 		if hit {
@@ -193,39 +193,6 @@ type edit struct {
 	blank      bool // only white space differs, or comments that do not count
 }
 
-// lineComments are the marks of comments to the end of a line, by the endings of files.
-var lineComments = map[string]string{
-	".py": "#", ".rb": "#", ".sh": "#", ".ex": "#", ".exs": "#", ".pl": "#", ".r": "#",
-	".go": "//", ".js": "//", ".mjs": "//", ".cjs": "//", ".jsx": "//", ".ts": "//", ".mts": "//", ".cts": "//", ".tsx": "//", ".java": "//", ".kt": "//", ".scala": "//",
-	".c": "//", ".h": "//", ".cc": "//", ".cpp": "//", ".hpp": "//", ".cs": "//", ".rs": "//", ".swift": "//", ".dart": "//", ".php": "//",
-}
-
-func lineComment(file string) string { return lineComments[strings.ToLower(path.Ext(file))] }
-
-// uncommented is a line without its comment. A mark that follows on no white space may
-// be part of a text or an address, and one in quotes is: both stay.
-func uncommented(line, mark string) string {
-	if mark == "" {
-		return line
-	}
-	quote := byte(0)
-	for i := 0; i < len(line); i++ {
-		switch c := line[i]; {
-		case quote != 0 && c == '\\':
-			i++
-		case quote != 0:
-			if c == quote {
-				quote = 0
-			}
-		case c == '"' || c == '\'' || c == '`':
-			quote = c
-		case strings.HasPrefix(line[i:], mark) && strings.TrimSpace(line[:i]) == "", strings.HasPrefix(line[i:], mark) && (line[i-1] == ' ' || line[i-1] == '\t'):
-			return strings.TrimRight(line[:i], " \t")
-		}
-	}
-	return line
-}
-
 // indented reports whether how far a line is indented means something in a file.
 func indented(file string) bool {
 	switch strings.ToLower(path.Ext(file)) {
@@ -235,9 +202,9 @@ func indented(file string) bool {
 	return strings.EqualFold(path.Base(file), "makefile")
 }
 
-func (h *hunk) edits(comment string, indented bool) []edit {
+func (h *hunk) edits(without comments, indented bool) []edit {
 	plain := func(s string) string {
-		if s = uncommented(s, comment); !indented || strings.TrimSpace(s) == "" {
+		if s = without.toEnd(s); !indented || strings.TrimSpace(s) == "" {
 			return s + "\n"
 		}
 		n, _ := indent(s)
@@ -249,7 +216,7 @@ func (h *hunk) edits(comment string, indented bool) []edit {
 	var e *edit
 	flush := func() {
 		if e != nil {
-			e.blank = squeezed(gone.String()) == squeezed(put.String())
+			e.blank = squeezed(without.blocks(gone.String())) == squeezed(without.blocks(put.String()))
 			out = append(out, *e)
 			gone.Reset()
 			put.Reset()
@@ -282,7 +249,7 @@ func (h *hunk) edits(comment string, indented bool) []edit {
 func (f *File) moved(n int) int {
 	shift := 0
 	for i := range f.hunks {
-		for _, e := range f.hunks[i].edits("", false) {
+		for _, e := range f.hunks[i].edits(comments{}, false) {
 			switch {
 			case n < e.old:
 				return n + shift
