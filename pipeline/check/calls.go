@@ -93,6 +93,7 @@ type recording struct {
 	Path  []string `json:"path"` // where modules are looked for, relative to the root
 	Calls []call   `json:"calls"`
 	Again bool     `json:"again"` // they are made in another order, and each of them twice
+	Exits []exit   `json:"exits"` // of node
 }
 
 // runAlone finds code that comes to something else in a program of its own.
@@ -105,12 +106,12 @@ func (v *verdict) runAlone(ctx context.Context) error {
 		lang := languageOf(name)
 		return (lang == &pyLang || lang == &jsLang) && roleOf(name) == product
 	})
-	if !known || v.o.Baseline == nil || time.Duration(ms)*time.Millisecond > callsAtMost || !v.senses() && !v.raises() {
+	if !known || v.o.Baseline == nil || time.Duration(ms)*time.Millisecond > callsAtMost || !v.senses() && !v.raises() && !v.mayExit() {
 		return nil
 	}
 	now, odd, err := v.differing(ctx, v.o.Head)
 	ends := slices.ContainsFunc(now.Calls, func(c call) bool { return c.Raises && c.Ends != "" })
-	if err != nil || len(odd) == 0 && !ends {
+	if err != nil || len(odd) == 0 && !ends && len(now.Exits) == 0 {
 		return err
 	}
 	before, unsteady, err := v.differing(ctx, v.o.Base)
@@ -123,6 +124,7 @@ func (v *verdict) runAlone(ctx context.Context) error {
 		steady[c.key()] = !differed && (c.Result != nil || steady[c.key()])
 	}
 	v.endsCallers(now.Calls, before.Calls)
+	v.endsProcess(now.Exits, before.Exits)
 	told := map[string]bool{}
 	for i := range now.Calls {
 		c := &now.Calls[i]
@@ -344,6 +346,7 @@ func recorded(ctx context.Context, tree Tree, rec *recording) error {
 				rec.Path = append(rec.Path, p)
 			}
 		}
+		rec.Exits = append(rec.Exits, one.Exits...)
 		one.Calls = slices.DeleteFunc(one.Calls, func(c call) bool { return len(c.Args) < 2 })
 		rec.Calls = append(rec.Calls, one.Calls[:min(len(one.Calls), maxCalls-len(rec.Calls))]...)
 	}

@@ -85,6 +85,21 @@ if (Module.register && isMainThread) {
   Module.register(pathToFileURL(path.join(__dirname, 'record.mjs')), { data: { root, tests } });
 }
 
-process.on('exit', () => {
-  if (calls.length) fs.writeFileSync(path.join(__dirname, `calls-${process.pid}.json`), JSON.stringify({ path: [], calls }));
-});
+// Whose code ends a process of the tests as if all were well: the first of the stack that is no library's.
+const exits = [];
+const keep = () => {
+  if (calls.length + exits.length) fs.writeFileSync(path.join(__dirname, `calls-${process.pid}.json`), JSON.stringify({ path: [], calls, exits }));
+};
+for (const what of ['exit', 'reallyExit']) {
+  const end = process[what];
+  process[what] = function (code) {
+    if (isMainThread && !Number(code ?? process.exitCode) && exits.length === 0) {
+      const frames = String(new Error().stack).split('\n').slice(1).map((l) => /\(?((?:file:\/\/)?\/.*):(\d+):\d+\)?$/.exec(l));
+      const by = frames.map((m) => m && { file: m[1].replace(/^file:\/\//, ''), line: Number(m[2]) }).find((m) => m && own(m.file));
+      if (by && own(process.argv[1])) exits.push({ file: by.file.slice(root.length), line: by.line, main: process.argv[1].slice(root.length) });
+    }
+    if (what === 'reallyExit') keep();
+    return Reflect.apply(end, process, arguments);
+  };
+}
+process.on('exit', keep);
