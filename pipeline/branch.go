@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -113,6 +114,9 @@ func (r *Run) Behind() string {
 func (r *Run) moved(e Event) {
 	if e.Data.Head == "" || e.Data.Head == r.Head || r.State.Ended() {
 		return
+	}
+	if e.Data.Ruled { // who pushes may have done it
+		r.handOver(cmp.Or(r.Published.Head, r.Head))
 	}
 	r.move(e.Data.Head)
 	r.unsure(e.Data)

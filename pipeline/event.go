@@ -196,8 +196,9 @@ type Data struct {
 	SkillsLeft     []string           `json:"skills_left,omitempty"`  // of a plan: skills of the repository that agents do not get, and why
 	Head           string             `json:"head,omitempty"`
 	Note           string             `json:"note,omitempty"`
-	Look           bool               `json:"look,omitempty"` // of a push by somebody else: merged modules may not be on the branch any more
-	Lost           string             `json:"lost,omitempty"` // nobody pushed: this commit, which was not pushed, went with the machine that made it
+	Look           bool               `json:"look,omitempty"`  // of a push by somebody else: merged modules may not be on the branch any more
+	Ruled          bool               `json:"ruled,omitempty"` // of a push by somebody else: what people had requested before is for the review of what they pushed; false in older logs
+	Lost           string             `json:"lost,omitempty"`  // nobody pushed: this commit, which was not pushed, went with the machine that made it
 }
 
 // Start is everything a run needs to know at its beginning. The configuration is

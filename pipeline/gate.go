@@ -448,6 +448,9 @@ func (r *Run) grant(g Guard, n int, a *Answer) {
 		r.Approved = true
 	case GuardNoProgress:
 		c.EmptyRounds, it.Impl = 0, nil
+		if a.Via == viaReview { // the implementer is given it at once
+			r.handOver(r.Head)
+		}
 	case GuardUnable: // the iteration begins again, and what was in doubt before is clear
 		if r.Refused != "" && a.Choice == "continue" { // it waits for the contract again
 			r.Insists, r.Refused = r.Insists+1, ""

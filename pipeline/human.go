@@ -158,13 +158,27 @@ func (r *Run) reviewedBy(n Notice, ev func(EventType, Data) []Event, at time.Tim
 	g := r.Gate()
 	switch {
 	case n.Verdict == "approved" && g != nil && g.Guard != nil && slices.Contains([]GuardName{GuardHuman, GuardBase, GuardUnread}, g.Guard.Name):
-		a := &Answer{Gate: g.ID, Choice: "approve", By: n.Actor, Via: "review", At: at}
+		a := &Answer{Gate: g.ID, Choice: "approve", By: n.Actor, Via: viaReview, At: at}
 		return ev(EventGateAnswered, Data{Answer: a}), "the approval answers " + g.ID
 	case n.Verdict != "changes_requested" || n.Review == nil || len(n.Review.Findings) == 0:
 		return nil, "a review without requested changes: the run goes on"
 	}
 	actor := n.Actor
-	return ev(EventChangesAsked, Data{Review: n.Review, Actor: &actor}), text.Plural(len(n.Review.Findings), "change", "changes") + " requested: the work goes back with it"
+	events := append(ev(EventChangesAsked, Data{Review: n.Review, Actor: &actor}), r.sentOn(actor, at)...)
+	return events, text.Plural(len(n.Review.Findings), "change", "changes") + " requested: the work goes back with it"
+}
+
+// viaReview is how an answer came that a review gives.
+const viaReview = "review"
+
+// sentOn answers a gate that asks whether going on helps: who requests changes there wants that.
+func (r *Run) sentOn(by Actor, at time.Time) []Event {
+	g := r.Gate()
+	if g == nil || g.Guard == nil || !g.Guard.futile() && g.Guard.Name != GuardNoProgress {
+		return nil
+	}
+	a := &Answer{Gate: g.ID, Choice: "continue", N: 1, By: by, Via: viaReview, At: at}
+	return []Event{{ID: string(EventGateAnswered), Type: EventGateAnswered, Source: "human:" + by.Login, Time: at, Data: Data{Answer: a}}}
 }
 
 // box is a task-list box, ticked or not.

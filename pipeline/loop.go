@@ -217,11 +217,22 @@ func (r *Run) bounced(e Event) {
 		case it.Review == nil && r.Part != nil: // found on the whole, which the module has just taken in
 			seen = r.Head
 		}
-		for i := range r.Requested { // from here on they are findings like others
-			f := r.Requested[i]
-			r.wanted(f.Fingerprint)
-			r.Findings = sight(r.Findings, Issue{Finding: &f, Phase: PhaseReview, Seen: seen}, it.Number)
-		}
+		r.handOver(seen)
 	}
 	r.Requested, r.Counters.Back, r.Rev = nil, false, e.Seq
+}
+
+// handOver makes what people have requested findings like others, of the head at which they
+// requested it: from here on somebody is given to do it, or has to rule on it.
+func (r *Run) handOver(seen string) {
+	it := r.Current()
+	if it == nil {
+		return
+	}
+	for i := range r.Requested {
+		f := r.Requested[i]
+		r.wanted(f.Fingerprint)
+		r.Findings = sight(r.Findings, Issue{Finding: &f, Phase: PhaseReview, Seen: seen}, it.Number)
+	}
+	r.Requested, r.Counters.Back = nil, false
 }

@@ -14,6 +14,7 @@ import (
 // logs do not ask for it.
 func (r *Run) moves(d Data) Data {
 	d.Look = slices.ContainsFunc(r.Parts, func(p module.Part) bool { return p.Merged != "" })
+	d.Ruled = r.Part == nil && len(r.Requested) > 0
 	return d
 }
 
@@ -24,7 +25,7 @@ func (r *Run) Moved(head, why string) Data { return r.moves(Data{Head: head, Not
 // with the machine that made it.
 func (r *Run) LostHead() Data {
 	d := r.Moved(cmp.Or(r.Published.Head, r.Base), "the commit "+r.Head+" was lost with the machine that made it")
-	d.Lost = r.Head
+	d.Lost, d.Ruled = r.Head, false
 	return d
 }
 

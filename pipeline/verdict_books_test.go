@@ -63,6 +63,9 @@ func (b *books) take(e *Event) {
 			b.completed(&d)
 		}
 	case EventBranchMoved:
+		if d.Ruled {
+			b.handOver()
+		}
 		b.moved(d.Head)
 		if b.active != nil && b.active.Phase != PhasePlan {
 			b.active = nil
@@ -78,11 +81,7 @@ func (b *books) take(e *Event) {
 			b.asked[f.Message] = f.File
 		}
 	case EventBounce:
-		for m, file := range b.asked {
-			f := Finding{Category: "human", Message: m, File: file}
-			b.findings[m] = &book{state: "open", blocks: true, seen: b.head, file: file, print: f.Digest()}
-		}
-		clear(b.asked)
+		b.handOver()
 	case EventRunAccepted:
 		b.active = nil
 		for _, f := range b.findings {
@@ -152,6 +151,15 @@ func (b *books) dismissed(s *Signal) {
 	}
 }
 
+// handOver makes what people want changed findings like others.
+func (b *books) handOver() {
+	for m, file := range b.asked {
+		f := Finding{Category: "human", Message: m, File: file}
+		b.findings[m] = &book{state: "open", blocks: true, seen: b.head, file: file, print: f.Digest()}
+	}
+	clear(b.asked)
+}
+
 // answered takes a person's word for what the question named.
 func (b *books) answered(gate *Gate, a *Answer) {
 	g := gate.Guard
@@ -184,6 +192,8 @@ func (b *books) answered(gate *Gate, a *Answer) {
 		}
 	case g.Name == GuardHuman && (a.Choice == "approve" || a.Choice == "continue"):
 		b.looked = true
+	case g.Name == GuardNoProgress && a.Via == "review":
+		b.handOver()
 	}
 	if a.Choice == "continue" && (g.Name == GuardHuman || g.Name == GuardUnread) {
 		text := a.Text

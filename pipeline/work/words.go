@@ -15,10 +15,15 @@ import (
 // once for each review that they edit. It returns that for the delivery's outcome.
 func (e *Engine) unheard(ctx context.Context, run *pipeline.Run, p *inbound) (string, error) {
 	n := p.notice
-	if !asks(run, n) || e.Idle != nil && e.Idle(n.Feedback.Body) {
+	words, key := unanswered(run, n), ""
+	switch {
+	case words != "":
+		key = fmt.Sprintf("run/%d/%s/approved", run.ID, run.Gate().ID)
+	case !asks(run, n) || e.Idle != nil && e.Idle(n.Feedback.Body):
 		return "", nil
+	default:
+		words, key = fate(run), fmt.Sprintf("run/%d/words", run.ID)
 	}
-	words, key := fate(run), fmt.Sprintf("run/%d/words", run.ID)
 	if asked, _ := run.Heard(n.Feedback.Review); asked && rewords(n.Feedback) {
 		key = fmt.Sprintf("run/%d/review/%d/edited", run.ID, n.Feedback.Review)
 		if !run.State.Ended() && run.Published.Pull != nil {
@@ -47,6 +52,26 @@ func (e *Engine) unheard(ctx context.Context, run *pipeline.Run, p *inbound) (st
 		told.notice.Comment, told.notice.Reviewed = n.Feedback.Comments[0], false
 	}
 	return ", " + n.Actor.Login + " is told what such words do", e.replyOnce(ctx, &told, words, key)
+}
+
+// unanswered says what answers the open question in place of an approval; "" where that does, or
+// there is none.
+func unanswered(run *pipeline.Run, n pipeline.Notice) string {
+	f, g := n.Feedback, run.Gate()
+	if f == nil || f.Event != "pull_request_review" || f.Action != "submitted" || f.State != "approved" || g == nil || n.Actor.Bot {
+		return ""
+	}
+	approval := pipeline.Notice{Kind: pipeline.NoticeReviewed, Actor: n.Actor, Verdict: f.State}
+	if events, _ := run.Notice(approval, f.At); len(events) > 0 {
+		return ""
+	}
+	words := fmt.Sprintf("An approval alone does not answer what run %d asks.", run.ID)
+	for _, c := range g.Choices {
+		if c.Name == "accept" || c.Name == "approve" {
+			words += fmt.Sprintf(" `%s`: %s.", command.Write(run.Slug, strings.TrimSpace(c.Name+" "+c.Arg)), c.Label)
+		}
+	}
+	return words + " Whoever dismisses a review takes back what it requested."
 }
 
 // asks reports whether a notice is of words of a person's own, in a place where they may ask
