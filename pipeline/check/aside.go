@@ -49,21 +49,37 @@ func patchesOthers(source []byte) bool {
 	})
 }
 
+// threadLine is a line of a test that checks where an error is nobody's.
+const threadLine = `\b(threading|Thread|ThreadPool\w*|concurrent|to_thread|run_in_executor)\b`
+
+// pythonWith lists the files of Python that have a line of a kind.
+func pythonWith(ctx context.Context, tree Tree, pattern string) (names []string, err error) {
+	res, err := tree.Run(ctx, worktree.Command{Timeout: time.Minute, Args: []string{"sh", "-c",
+		`grep -rlE --include='*.py' --exclude-dir='.?*' --exclude-dir=node_modules -e "$1" . | head -n 1000`, "sh", pattern}})
+	for line := range strings.Lines(string(res.Stdout)) {
+		names = append(names, strings.TrimPrefix(strings.TrimSpace(line), "./"))
+	}
+	return names, err
+}
+
 // findPatching looks for files of tests that change what the tests of other files look
-// at: one process runs all of Python's.
+// at: one process runs all of Python's. It sees whether tests check in threads, too.
 func (v *verdict) findPatching(ctx context.Context, tree Tree) error {
 	python := slices.ContainsFunc(v.head.suites, func(s *suite) bool { return s.pytest || s.format == formatUnittest })
 	code := slices.ContainsFunc(v.head.patch.changedNames(), func(name string) bool { return languageOf(name) == &pyLang && !v.isTest[name] })
 	if !python || !code || v.o.Baseline == nil {
 		return nil
 	}
-	res, err := tree.Run(ctx, worktree.Command{Timeout: time.Minute, Args: []string{"sh", "-c",
-		`grep -rlE --include='*.py' --exclude-dir='.?*' --exclude-dir=node_modules -e "$1" . | head -n 1000`, "sh", patchLine}})
+	threaded, err := pythonWith(ctx, tree, threadLine)
 	if err != nil {
 		return err
 	}
-	for line := range strings.Lines(string(res.Stdout)) {
-		name := strings.TrimPrefix(strings.TrimSpace(line), "./")
+	v.threads = slices.ContainsFunc(threaded, func(name string) bool { return testname.IsFile(name) || inTests(name) })
+	names, err := pythonWith(ctx, tree, patchLine)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
 		if !testname.IsFile(name) || strings.HasSuffix(name, "conftest.py") || len(v.patching) == maxPatching {
 			continue
 		}

@@ -106,7 +106,7 @@ func (v *verdict) runAlone(ctx context.Context) error {
 		lang := languageOf(name)
 		return (lang == &pyLang || lang == &jsLang) && roleOf(name) == product
 	})
-	if !known || v.o.Baseline == nil || time.Duration(ms)*time.Millisecond > callsAtMost || !v.senses() && !v.raises() && !v.mayExit() {
+	if !known || v.o.Baseline == nil || time.Duration(ms)*time.Millisecond > callsAtMost || !v.senses() && !v.raises() && !v.mayExit() && !v.threads {
 		return nil
 	}
 	now, odd, err := v.differing(ctx, v.o.Head)

@@ -41,6 +41,7 @@ type verdict struct {
 	begun    map[string]bool   // files that the commands lead to; see baseView.started
 	helping  bool              // those are taken back, too: where one makes a test fail, that is what is asked
 	patching []string          // files of tests that change what others look at
+	threads  bool              // tests of Python check in threads, or in tasks of a pool
 	loose    []string          // why the change might reach the runner itself; empty: it cannot
 	stood    *stood            // the base's tests on the head; nil: they are the head's own
 	leaning  []leaning         // the same with helpers put back, too
