@@ -71,7 +71,7 @@ func TestMemoryOnGitHub(t *testing.T) {
 	}
 	ts.says("`/forge remember 1` does")
 	ts.comment("acme", "/forge forget 2 nope, wrong number")
-	ts.says("Nothing was done: behind `/forge forget 2` stands more on its line")
+	ts.says("Nothing was done: the line goes on after `/forge forget 2`")
 	ts.comment("acme", "/forge forget 2 77")
 	ts.says("Learning 2 is forgotten")
 	ts.says("There is no learning 77")

@@ -27,7 +27,7 @@ const (
 // What the store holds is known by its GUID, so a start looks as far back as GitHub
 // does and nothing can be passed over.
 type poller struct {
-	hub interface {
+	github interface {
 		HookDeliveries(ctx context.Context, since time.Time) ([]github.HookDelivery, error)
 		HookPayload(ctx context.Context, id int64) ([]byte, error)
 	}
@@ -72,7 +72,7 @@ func (p *poller) round(ctx context.Context) (more bool, err error) {
 	if last := p.upTo.Add(-pollOverlap); last.After(since) {
 		since = last
 	}
-	list, err := p.hub.HookDeliveries(ctx, since)
+	list, err := p.github.HookDeliveries(ctx, since)
 	if err != nil {
 		return false, err
 	}
@@ -103,7 +103,7 @@ func (p *poller) one(ctx context.Context, d github.HookDelivery) error {
 	if !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	payload, err := p.hub.HookPayload(ctx, d.ID)
+	payload, err := p.github.HookPayload(ctx, d.ID)
 	if err != nil {
 		return err
 	}
@@ -119,6 +119,6 @@ func (p *poller) one(ctx context.Context, d github.HookDelivery) error {
 
 // poll reads deliveries until ctx ends.
 func (s *Server) poll(ctx context.Context, every time.Duration) {
-	p := &poller{hub: s.github.app, take: s.hooks.Take, db: s.DB, log: s.log, now: s.now, seen: map[string]time.Time{}}
+	p := &poller{github: s.github.app, take: s.hooks.Take, db: s.DB, log: s.log, now: s.now, seen: map[string]time.Time{}}
 	p.run(ctx, every, waitFor)
 }

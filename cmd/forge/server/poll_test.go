@@ -49,8 +49,8 @@ func TestPollWithoutWebhooks(t *testing.T) {
 	}
 }
 
-// hub is a GitHub that has sent deliveries.
-type hub struct {
+// sender is a GitHub that has sent deliveries.
+type sender struct {
 	list  []github.HookDelivery
 	fail  map[int]error // by call
 	calls int
@@ -58,14 +58,14 @@ type hub struct {
 	gone  map[int64]bool
 }
 
-func (h *hub) call() error { h.calls++; return h.fail[h.calls] }
+func (h *sender) call() error { h.calls++; return h.fail[h.calls] }
 
-func (h *hub) HookDeliveries(_ context.Context, since time.Time) ([]github.HookDelivery, error) {
+func (h *sender) HookDeliveries(_ context.Context, since time.Time) ([]github.HookDelivery, error) {
 	h.since = append(h.since, since)
 	return slices.DeleteFunc(slices.Clone(h.list), func(d github.HookDelivery) bool { return d.At.Before(since) }), h.call()
 }
 
-func (h *hub) HookPayload(_ context.Context, id int64) ([]byte, error) {
+func (h *sender) HookPayload(_ context.Context, id int64) ([]byte, error) {
 	if h.gone[id] {
 		return nil, h.call()
 	}
@@ -89,13 +89,13 @@ func TestPollKeepsEachOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer db.Close()
-		h := &hub{fail: map[int]error{failing: errors.New("broke")}, gone: map[int64]bool{3: true}}
+		h := &sender{fail: map[int]error{failing: errors.New("broke")}, gone: map[int64]bool{3: true}}
 		for i := range int64(n) {
 			h.list = append(h.list, github.HookDelivery{ID: i, GUID: fmt.Sprint("g", i), Event: "push", At: now.Add(time.Duration(i) * time.Minute)})
 		}
 		var kept []string
 		make := func() *poller {
-			return &poller{hub: h, db: db, log: slog.New(slog.DiscardHandler), now: func() time.Time { return now }, seen: map[string]time.Time{},
+			return &poller{github: h, db: db, log: slog.New(slog.DiscardHandler), now: func() time.Time { return now }, seen: map[string]time.Time{},
 				take: func(ctx context.Context, guid, event string, payload []byte) error {
 					kept = append(kept, guid)
 					return db.KeepDeliveries(ctx, []record.Delivery{{GUID: guid, Event: event, Received: now, Payload: payload}})
@@ -117,8 +117,8 @@ func TestPollKeepsEachOnce(t *testing.T) {
 }
 
 func TestPollBacksOff(t *testing.T) {
-	h := &hub{fail: map[int]error{1: errors.New("x"), 2: errors.New("x"), 3: later{20 * time.Minute}, 5: errors.New("x")}}
-	p := &poller{hub: h, log: slog.New(slog.DiscardHandler), now: time.Now, seen: map[string]time.Time{}}
+	h := &sender{fail: map[int]error{1: errors.New("x"), 2: errors.New("x"), 3: later{20 * time.Minute}, 5: errors.New("x")}}
+	p := &poller{github: h, log: slog.New(slog.DiscardHandler), now: time.Now, seen: map[string]time.Time{}}
 	var pauses []time.Duration
 	p.run(t.Context(), 10*time.Second, func(_ context.Context, d time.Duration) bool {
 		pauses = append(pauses, d)
