@@ -111,7 +111,7 @@ func check(c *command.Line, slug string) {
 		}
 		first, words = strings.Join(ids, " "), rest
 		if !plain {
-			c.Error = fmt.Sprintf("Nothing was done: behind `%s %s` stands more on its line, %q, which may turn it around. Write it alone, or the reason behind a colon: `%s %s: it is out of date`.",
+			c.Error = fmt.Sprintf("Nothing was done: the line goes on after `%s %s` with %q, which may turn it around. Write it alone, or the reason behind a colon: `%s %s: it is out of date`.",
 				form, first, text.Clip(words, 100), form, first)
 			return
 		}

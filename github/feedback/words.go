@@ -168,7 +168,7 @@ func signs(body string) (no, yes, later bool) {
 	return no, yes, later
 }
 
-// unmarked are questions that nobody put a mark behind.
+// unmarked matches questions without a question mark.
 var unmarked = lazyregexp.New(`^\W*(?:(?:but |and )?(?:why|how come|since when|warum|wieso|weshalb|pourquoi|por qu[eé]|почему)\b|` +
 	`(?:is|was|are|were|does|did|should|could|would|can) (?:not )?(?:it|this|that|the|there|we|you|they|i)\b|do (?:not )?(?:we|you|they|i)\b)` +
 	`|^\s*почему|なぜ|どうして|为什么|왜 |(?:です|ます|でしょう|ません)か[ねなぁ]?[。.…\s]*$`)

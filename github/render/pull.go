@@ -262,7 +262,7 @@ func (v Renderer) proof(row proof.Row) string {
 	return note
 }
 
-// measures are the gates of quality as they were last measured; "" without any.
+// measures lists the quality gates as they were last measured; "" if there are none.
 func (v Renderer) measures() string {
 	for i := len(v.Run.Iterations) - 1; i >= 0; i-- {
 		t := v.Run.Iterations[i].Tests

@@ -45,8 +45,8 @@ func fit(schema map[string]any, args json.RawMessage) (json.RawMessage, []string
 	return (&fitter{}).arguments(schema, args)
 }
 
-// fitTool is fit for a tool that acts: a field whose name is nearly that of an
-// optional one is a problem, too, because the tool would do something else.
+// fitTool is fit for a tool that changes something. A field whose name is almost that of
+// an optional field is a problem, too: without that field the tool would do something else.
 func fitTool(schema map[string]any, args json.RawMessage) (json.RawMessage, []string) {
 	return (&fitter{strict: true}).arguments(schema, args)
 }

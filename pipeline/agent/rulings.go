@@ -255,7 +255,7 @@ func answered(run *pipeline.Run, f *pipeline.Finding) string {
 	return ""
 }
 
-// disputed is why the implementer holds a finding for mistaken.
+// disputed is why the implementer thinks that a finding is mistaken.
 func disputed(run *pipeline.Run, is *pipeline.Issue) string {
 	if is.Disputed != "" {
 		return is.Disputed

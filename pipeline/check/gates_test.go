@@ -287,7 +287,7 @@ func TestUnmeasured(t *testing.T) {
 		"echo NaN":        "no value",
 		"echo -Inf":       "no value",
 		"echo 1e999":      "finite",
-		"echo -5":         "nothing under 0 is expected",
+		"echo -5":         "values under 0 are not expected",
 		"no-such-tool":    "cannot be run",
 		"echo 1; exit 9":  "ended with 9",
 		"echo fine":       "no number",

@@ -33,7 +33,7 @@ func (l Line) Doubt(slug, notes string) string {
 	}
 	form = "`" + Write(slug, form) + "`"
 	if strings.Trim(words, ".!") != "" {
-		return fmt.Sprintf("Nothing was done: behind %s stands more on its line, %.100q, which may turn it around. If you mean it, write it alone; notes go %s.",
+		return fmt.Sprintf("Nothing was done: the line goes on after %s with %.100q, which may turn it around. If you mean it, write it alone; notes go %s.",
 			form, words, notes)
 	}
 	if seen := TurnsAround(l.Name, slug, l.Text); seen != "" {

@@ -8,7 +8,7 @@ import (
 // A command that settles something is carried out when nothing else stands on its line,
 // in whatever language, and when the note below it is a plain one.
 func TestDoubt(t *testing.T) {
-	const line, below = "stands more on its line", "may take it back"
+	const line, below = "the line goes on after", "may take it back"
 	for _, c := range []struct{ name, args, text, want string }{
 		{"accept", "", "", ""},
 		{"accept", "nicht, bitte warten wir auf Anna", "", line},

@@ -13,9 +13,9 @@ import (
 	"forge/pipeline/worktree"
 )
 
-// Yarn 2 and newer reads other lock files and settings than Yarn 1, and comes in a
-// package of its own. Its settings may name programs (plugins, yarnPath), so that
-// it is given only those that decide what is installed.
+// Yarn 2 and newer reads other lock files and settings than Yarn 1, and is published as
+// another package. Its settings may name programs (plugins, yarnPath). So Forge passes on
+// only those settings that decide what is installed.
 
 const berrySettings = ".yarnrc.yml"
 

@@ -86,7 +86,7 @@ func (g Gate) cannot(head measure.Reading, base *measure.Reading, why string) st
 		for _, s := range r.Series {
 			for _, v := range s.Samples {
 				if v < 0 && (g.Min == nil || *g.Min >= 0) {
-					return fmt.Sprintf("the value is %s, and nothing under 0 is expected: set min under 0 where that is meant", measure.Show(v, ""))
+					return fmt.Sprintf("the value is %s, and values under 0 are not expected: set min under 0 if they are right", measure.Show(v, ""))
 				}
 			}
 		}

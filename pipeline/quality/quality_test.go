@@ -136,7 +136,7 @@ func TestJudge(t *testing.T) {
 		{"from nothing", config.Quality{WorseBy: "5%"}, 1, at(0), false, false, "", ""},
 		{"no base, absolute", config.Quality{Max: at(5)}, 4, nil, true, false, "", "4, at most 5"},
 		{"no base, relative", config.Quality{Max: at(5), WorseBy: "5%"}, 4, nil, false, false, "there is no value at the base: it broke", ""},
-		{"negative", config.Quality{Max: at(5)}, -1, at(1), false, false, "nothing under 0 is expected", ""},
+		{"negative", config.Quality{Max: at(5)}, -1, at(1), false, false, "values under 0 are not expected", ""},
 		{"over it, and under another bound before", config.Quality{Min: at(3), Max: at(5)}, 7, at(0), false, false, "", ""},
 		{"under it, and over another bound before", config.Quality{Min: at(3), Max: at(5)}, 0, at(7), false, false, "", ""},
 		{"under a lower bound before, and worse", config.Quality{Min: at(3), Max: at(5)}, 1, at(2), false, false, "", ""},

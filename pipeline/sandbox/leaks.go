@@ -45,7 +45,7 @@ type edit struct {
 	now, before []byte
 }
 
-// inName is where a leak is that is in the name of a file.
+// inName is the place of a leak that is in a file's name.
 const inName = "the name of a file"
 
 // leaks looks through what would leave.

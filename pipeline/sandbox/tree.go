@@ -198,7 +198,7 @@ func (t *tree) write(name string, content []byte) error {
 	case err == nil && info.IsDir():
 		return fmt.Errorf("%s is a directory", name)
 	case err == nil && !info.Mode().IsRegular():
-		return fmt.Errorf("%s is %s: not written through; remove it first", name, kindOf(info.Mode()))
+		return fmt.Errorf("%s is %s: nothing is written through it; remove it first", name, kindOf(info.Mode()))
 	case err == nil:
 		mode |= info.Mode() & 0o111
 	case !errors.Is(err, fs.ErrNotExist):

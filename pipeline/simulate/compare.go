@@ -50,10 +50,10 @@ type Profile struct {
 	Config config.Config
 }
 
-// Profiles are the defaults, and a loop for teams that would rather wait than be
-// asked: it trusts in what tells most, that the implementer says that it cannot, or
-// doubts it, and that no failure has a confident fix; the weak ones of these signs
-// together alone. The rest it gives time.
+// Profiles are the defaults, and a patient loop for teams that would rather wait than
+// be asked. The patient one stops for the strongest signs: the implementer says that it
+// cannot go on, or several weak signs come together (it doubts that it can, no failure
+// has a confident fix). Its other limits are wider.
 func Profiles() []Profile {
 	patient := config.Default()
 	patient.Loop, patient.Breaker = config.Profile("patient")

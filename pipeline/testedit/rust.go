@@ -367,9 +367,10 @@ func DeclaresForTests(source []byte, module string) bool {
 	return slices.ContainsFunc(tests, func(it rustItem) bool { return it.key == "mod "+module && it.close == 0 })
 }
 
-// Graft returns a file of the product as a change has it with the tests in it as they stood:
-// those that the change brings are gone. same is true where the change edits none of them.
-// ok is false where they have no place in it any more, or it cannot be read.
+// Graft returns a product file with the change's code and the old tests: tests that the
+// change adds are removed, and tests that it edits are as before. same is true if the change
+// edits no test in the file. ok is false if the old tests have no place in the new file, or
+// the file cannot be read.
 func Graft(name string, before, now []byte) (grafted []byte, same, ok bool) {
 	if path.Ext(name) != ".rs" {
 		return nil, false, false

@@ -101,8 +101,8 @@ func stateURL(repo string, s record.DeliveryState) string {
 }
 
 // deliveryAt finds the delivery that an address names, if the viewer sees it, and
-// whether they may change what becomes of it now. One of no repository, such as an
-// installation, is for those who see everything: it is theirs.
+// whether they may still change what becomes of it. A delivery that belongs to no
+// repository, such as an installation, is shown only to those who see everything.
 func (p *Pages) deliveryAt(r *http.Request, v Viewer) (d *record.Delivery, mayWrite bool, err error) {
 	if d, err = p.DB.Delivery(r.Context(), mux.Vars(r)["guid"]); err != nil {
 		return nil, false, err

@@ -189,7 +189,7 @@ func download(w http.ResponseWriter, name, kind string, data []byte) error {
 	return err
 }
 
-// downloadJSON answers with a value as JSON; a value that has none, such as NaN, is an error.
+// downloadJSON answers with a value as JSON. A value that JSON has no form for, such as NaN, is an error.
 func downloadJSON(w http.ResponseWriter, name string, v any) error {
 	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {

@@ -553,7 +553,7 @@ func TestChoicesOfPeople(t *testing.T) {
 		{"acme/shop", "1 mute", "Say for how long"},
 		{"acme/shop", "1 mute 9000h", "is no time"},
 		{"acme/shop", "1 dismiss", "Say why"},
-		{"acme/shop", "1 issue noch nicht", "behind `/forge incident 1 issue` stands more on its line"},
+		{"acme/shop", "1 issue noch nicht", "the line goes on after `/forge incident 1 issue`"},
 		{"acme/shop", "#1 issue", "open an issue for it, as ann chose"},
 	} {
 		if got := say(tt.repo, tt.words); !strings.Contains(got, tt.want) {

@@ -30,7 +30,7 @@ func Dismiss(ctx context.Context, db *store.DB, id int64, by, why string, now ti
 	})
 }
 
-// Mute lets nobody be told of an incident for a while.
+// Mute stops messages about an incident for a while.
 func Mute(ctx context.Context, db *store.DB, id int64, by string, d time.Duration, now time.Time) error {
 	if d <= 0 || d > maxMute {
 		return fmt.Errorf("an incident can be muted for up to %d hours", int(maxMute.Hours()))
@@ -78,7 +78,7 @@ func (s *Service) Answer(ctx context.Context, w work.Word) (string, error) {
 	}
 	if words != "" { // in some language they may say that it is not to be done
 		form := command.Write(s.Slug, fmt.Sprintf("incident %d %s", id, choice))
-		return fmt.Sprintf("Nothing was done: behind `%s` stands more on its line, %q, which may turn it around. If you mean it, write it alone.", form, text.Clip(words, 100)), nil
+		return fmt.Sprintf("Nothing was done: the line goes on after `%s` with %q, which may turn it around. If you mean it, write it alone.", form, text.Clip(words, 100)), nil
 	}
 	return s.choose(ctx, row, production.Answer(choice), w)
 }

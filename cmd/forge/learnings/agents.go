@@ -185,7 +185,7 @@ func withSection(text, section []byte) ([]byte, error) {
 			from = i
 		case agentsEnd:
 			if from < 0 || to >= 0 {
-				return nil, fmt.Errorf("the line %q stands without one that begins the section: take it out", agentsEnd)
+				return nil, fmt.Errorf("the line %q ends a section that no line before it begins: remove it", agentsEnd)
 			}
 			to = i
 		}

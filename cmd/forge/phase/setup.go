@@ -72,7 +72,7 @@ func (x *Executor) prepare(ctx context.Context, run *pipeline.Run, ws *sandbox.W
 	for _, m := range tree.Mounts {
 		own := func(name string) bool { return name == m.To || strings.HasPrefix(name, m.To+"/") }
 		if i := slices.IndexFunc(files, own); i >= 0 {
-			p.told = append(p.told, fmt.Sprintf("could not set up %s: the change adds %s there, which setup's result would hide; tests do without that",
+			p.told = append(p.told, fmt.Sprintf("could not set up %s: the change adds %s there, and setup's result would hide it, so the tests run without that",
 				m.To, files[i]))
 			continue
 		}

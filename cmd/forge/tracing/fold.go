@@ -170,7 +170,7 @@ func (f *Fold) within(e pipeline.Event, what, name string, kind trace.SpanKind, 
 	return s
 }
 
-// finish ends a span now, or when it has ended already, then.
+// finish adds a span to what is exported. One that has not ended yet ends now.
 func (f *Fold) finish(e pipeline.Event, s *Span) {
 	if s.End.IsZero() {
 		s.End = f.now
