@@ -124,7 +124,10 @@ func TestWishOfCode(t *testing.T) {
 	notes := with("NOTES.md", "Strings are fine.\n")
 	test := with("test_sum.py", seen["test_sum.py"]+"\n\ndef test_more():\n    assert add(2, 2) == 4\n")
 	mended := with("sum.py", "def add(a, b):\n    return int(a) + int(b)\n")
-	const wish, named = "Wrong: must take strings, too", "sum.py:3, NOTES.md and test_sum.py show it"
+	renamed := maps.Clone(seen)
+	renamed["total.py"] = code
+	delete(renamed, "sum.py")
+	const wish, named = "Wrong: must take strings, too", "sum.py:3, total.py, NOTES.md and test_sum.py show it"
 	for _, c := range []struct {
 		name, wish, file string
 		now              map[string]string
@@ -139,7 +142,13 @@ func TestWishOfCode(t *testing.T) {
 		{"the test that they ask for", "this needs another test", "sum.py", test, true},
 		{"no test, but a document", "this needs another test", "sum.py", notes, false},
 		{"on a test", "check 2 and 2 here", "test_sum.py", test, true},
+		{"a comment on a test", "check 2 and 2 here", "test_sum.py", with("test_sum.py", seen["test_sum.py"]+"# 2 and 2\n"), false},
+		{"another name for the file", wish, "sum.py", renamed, false},
+		{"the name that they ask for", "rename the file: sum is a word of Python", "sum.py", renamed, true},
 		{"on a document", "say more", "README.md", notes, true},
+		{"a comment, of all", wish, "", comment, false},
+		{"a document, of all", "Explica por qué", "", notes, true},
+		{"code, of all", wish, "", mended, true},
 	} {
 		run := newRun()
 		run.Findings = []pipeline.Issue{{State: pipeline.IssueOpen, Phase: pipeline.PhaseReview, Seen: "seen", Finding: &pipeline.Finding{

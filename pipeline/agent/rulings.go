@@ -41,8 +41,7 @@ type claim struct {
 func (c *claim) changed() bool {
 	switch f := c.issue.Finding; {
 	case f.Category == pipeline.CategoryHuman:
-		return c.since && (c.product || !source.Knows(f.File) || testname.IsFile(f.File) || asksWriting.MatchString(f.Message) ||
-			c.code && asksTests.MatchString(f.Message))
+		return c.since && c.fulfils(f)
 	case f.File == "" && behaves(f):
 		return c.code
 	case f.File == "":
@@ -53,11 +52,25 @@ func (c *claim) changed() bool {
 	return c.outcome.Changed || c.fix
 }
 
+// fulfils reports whether what was committed since may be what a person asks for: code of the
+// product, unless it is tests or writing that they speak of, or that they stand on.
+func (c *claim) fulfils(f *pipeline.Finding) bool {
+	switch {
+	case c.product || asksWriting.MatchString(f.Message):
+		return true
+	case testname.IsFile(f.File) || asksTests.MatchString(f.Message):
+		return c.code
+	case f.File == "":
+		return c.code || len(c.prose) > 0
+	}
+	return !source.Knows(f.File)
+}
+
 // What people ask for on a line of code and no code of the product does, by words of several languages.
 var (
 	asksWriting = lazyregexp.New(`(?i)comment|komment|coment|коммент|注释|コメント|doc(?:s|u|\b|[- ]?string)|dok(?:u|\b)|докум|文档|ドキュメント|read ?me|change ?log|release ?notes?|` +
 		`\.(?:md|rst|adoc|txt)\b|expla|expli|erklär|поясн|说明|説明|descri|décri|beschreib|опиш|typo|spell|wording|grammar|tippfehler|rechtschreib|faute|опечат|` +
-		`formatt?|indent|white ?space|blank line|dead code|unreachable|unused|redundant`)
+		`formatt?|indent|white ?space|blank line|dead code|unreachable|unused|redundant|renam|renomm|umbenen|file ?name|\bmove|verschieb|déplac`)
 	asksTests = lazyregexp.New(`(?i)test|spec\b|\bcover|тест|测试|テスト`)
 )
 
@@ -178,7 +191,9 @@ func (p *phase) follow(ctx context.Context, c *claim, patches map[string]*change
 	c.since = seen != "" && seen != run.Head && (patch == nil || len(patch.Files) > 0)
 	now, stop := p.head(ctx)
 	c.code = c.since && (patch == nil || slices.ContainsFunc(patch.Files, func(f *change.File) bool { return works(f, now) }))
-	c.product = c.since && (patch == nil || slices.ContainsFunc(patch.Files, func(f *change.File) bool { return works(f, now) && !testname.IsFile(f.Path) }))
+	c.product = c.since && (patch == nil || slices.ContainsFunc(patch.Files, func(f *change.File) bool {
+		return works(f, now) && !testname.IsFile(f.Path) && !f.OnlyMoved()
+	}))
 	if patch != nil {
 		for _, f := range patch.Files {
 			c.files = append(c.files, f.Path)

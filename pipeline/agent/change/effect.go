@@ -169,6 +169,12 @@ func (f *File) Effect(now func(file string) (content string, ok bool)) bool {
 	return false
 }
 
+// OnlyMoved reports whether nothing but the file's name is another.
+func (f *File) OnlyMoved() bool {
+	added, removed := f.Touched()
+	return f.From != "" && f.From != f.Path && added+removed == 0 && !f.Binary
+}
+
 // Asserts reports whether the change of a test file may assert anything: it replaces code,
 // or what it adds names more than the words of tests and constants.
 func (f *File) Asserts() bool {
