@@ -445,6 +445,10 @@ func TestMergeable(t *testing.T) {
 	expect(mergeable.State{Base: base(), Behind: 1})
 	w.push("main", "a.txt", "other\n")
 	expect(mergeable.State{Base: base(), Behind: 2, Conflict: true})
+	anew := "x\n"
+	_, err = w.gh.As("alice").PushFiles("octo/repo", githubtest.Push{Branch: "forge/issue-1-x", Message: "Begin anew", Orphan: true, Files: map[string]*string{"a.txt": &anew}})
+	w.must(err)
+	expect(mergeable.State{Base: base(), Conflict: true})
 	w.must(w.gh.As("alice").Close("octo/repo", n))
 	expect(mergeable.State{Unknown: true})
 	if _, err := w.app.Mergeable(ctx, w.repo, 99); status(err) != 404 {

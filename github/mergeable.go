@@ -30,7 +30,11 @@ func (a *App) Mergeable(ctx context.Context, repo pipeline.Repo, pull int) (merg
 		return mergeable.State{Unknown: true}, nil
 	}
 	c, _, err := s.rest.Repositories.CompareCommits(ctx, repo.Owner, repo.Name, p.GetBase().GetRef(), p.GetHead().GetSHA(), &gh.ListOptions{PerPage: 1})
-	if err = explain(op, "contents: read", err); err != nil {
+	if err = explain(op, "contents: read", err); status(err) == http.StatusNotFound && p.Mergeable != nil && !p.GetMergeable() {
+		base, err := a.BranchHead(ctx, repo, p.GetBase().GetRef())
+		return mergeable.State{Base: base, Conflict: true}, err // no history in common: there is nothing to compare
+	}
+	if err != nil {
 		return none, err
 	}
 	return mergeable.State{

@@ -142,7 +142,7 @@ func (r *Run) move(head string) {
 		it.Result = ResultInProgress
 	}
 	r.unjudge()
-	r.Head = head
+	r.Head, r.Apart = head, false
 	if r.Head != r.Base || r.Published.Head != "" { // else the branch is not there yet
 		r.Published.Head = r.Head
 	}

@@ -198,6 +198,7 @@ type Data struct {
 	Note           string             `json:"note,omitempty"`
 	Look           bool               `json:"look,omitempty"`  // of a push by somebody else: merged modules may not be on the branch any more
 	Ruled          bool               `json:"ruled,omitempty"` // of a push by somebody else: what people had requested before is for the review of what they pushed; false in older logs
+	Apart          bool               `json:"apart,omitempty"` // of a run that goes on: its branch does not merge into the very base that it was made from
 	Lost           string             `json:"lost,omitempty"`  // nobody pushed: this commit, which was not pushed, went with the machine that made it
 }
 

@@ -193,7 +193,7 @@ func (r *Run) updated(it *Iteration, d Data) {
 	if r.BaseHead == u.Base {
 		r.BaseHead = ""
 	}
-	r.Base = u.Base
+	r.Base, r.Apart = u.Base, false
 	if d.Tests != nil {
 		r.Baseline = d.Tests
 	}

@@ -276,13 +276,16 @@ func (r *Run) wantsUpdate(it *Iteration) *Action {
 	case !r.behind() || it.Forced:
 		return nil
 	case r.Config.OnBaseMoved == "ask":
-		return r.stopAt(Guard{Name: GuardBase, Phase: PhaseUpdate, Value: int64(r.Counters.Updates), Limit: updateLimit,
-			Detail: fmt.Sprintf("Review and tests passed, but %s has moved on to %s since.", r.Repo.DefaultBranch, text.ShortSHA(r.BaseHead))})
+		detail := fmt.Sprintf("Review and tests passed, but %s has moved on to %s since.", r.Repo.DefaultBranch, text.ShortSHA(r.BaseHead))
+		if r.Apart {
+			detail = fmt.Sprintf("Review and tests passed, but the branch has no history in common with %s, so that it cannot be merged.", r.Repo.DefaultBranch)
+		}
+		return r.stopAt(Guard{Name: GuardBase, Phase: PhaseUpdate, Value: int64(r.Counters.Updates), Limit: updateLimit, Detail: detail})
 	}
 	return r.begin(PhaseRef{Phase: PhaseUpdate, Iteration: it.Number})
 }
 
 // behind reports that the base branch has moved on and is to be taken in.
 func (r *Run) behind() bool {
-	return r.BaseHead != "" && r.BaseHead != r.Base && r.Config.OnBaseMoved != "ignore" && r.Counters.Updates < updateLimit
+	return r.BaseHead != "" && (r.BaseHead != r.Base || r.Apart) && r.Config.OnBaseMoved != "ignore" && r.Counters.Updates < updateLimit
 }

@@ -32,7 +32,7 @@ func (r *Run) reopen(e Event) {
 	} else if by == nil { // so has the base branch
 		c.Updates = r.Counters.Updates
 	}
-	r.Counters, r.Mergeable, r.Over = c, nil, false
+	r.Counters, r.Mergeable, r.Over, r.Apart = c, nil, false, e.Data.Apart
 	r.keepAccepted(e.Data.Answer)
 	r.State, r.Ended, r.Active, r.Await, r.Fault, r.Last = StateRunning, "", nil, nil, nil, nil
 	r.Reopened = append(r.Reopened, e.Data.Note)
@@ -177,15 +177,18 @@ func (r *Run) baseAfter(n Notice, ev func(EventType, Data) []Event, at time.Time
 	}
 	events := ev(EventBaseMoved, Data{Head: m.Base, Mergeable: m})
 	events[0].Source = "github"
-	why := fmt.Sprintf("%s has moved on to %s and conflicts with it", r.Repo.DefaultBranch, text.ShortSHA(m.Base))
-	if !m.Conflict {
+	why, apart := fmt.Sprintf("%s has moved on to %s and conflicts with it", r.Repo.DefaultBranch, text.ShortSHA(m.Base)), m.Conflict && m.Base == r.Base
+	switch {
+	case apart:
+		why = fmt.Sprintf("somebody has begun the branch anew, with no history in common with %s, which is merged in for that", r.Repo.DefaultBranch)
+	case !m.Conflict:
 		why = fmt.Sprintf("%s has moved on to %s, and the repository demands that it is merged in first", r.Repo.DefaultBranch, text.ShortSHA(m.Base))
 	}
 	it := r.Current()
 	if r.State != StateVerified || !m.Conflict && !m.Required || it.Forced || r.Config.OnBaseMoved == "ignore" || r.Counters.Updates >= updateLimit {
 		return events, fmt.Sprintf("run %d has ended: that %s has moved on is said", r.ID, r.Repo.DefaultBranch)
 	}
-	again := Event{ID: string(EventRunReopened), Type: EventRunReopened, Source: "github", Time: at, Data: Data{Note: why}}
+	again := Event{ID: string(EventRunReopened), Type: EventRunReopened, Source: "github", Time: at, Data: Data{Note: why, Apart: apart}}
 	return append(events, again), "the run goes on: " + why
 }
 

@@ -129,6 +129,7 @@ type Run struct {
 	Retargeted    string           `json:"retargeted,omitempty"` // another branch that the pull request goes into by now: nothing was judged for that
 	Met           []module.Met     `json:"met,omitempty"`        // commits of people that merges had conflicts with, which an agent resolved
 	BaseHead      string           `json:"base_head,omitempty"`  // where the base branch has gone, until that is taken in
+	Apart         bool             `json:"apart,omitempty"`      // the branch has no history in common with its base, which is merged in for that
 	Mergeable     *mergeable.State `json:"mergeable,omitempty"`  // how what was verified or accepted stands to the base branch by now; nil: as it did then
 	Rollouts      []rollout.Status `json:"rollouts,omitempty"`   // where the work runs, and how it fares there
 	Deployed      []rollout.Status `json:"deployed,omitempty"`   // all deployments of the work that were watched, as they fared last

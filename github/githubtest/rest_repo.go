@@ -338,7 +338,10 @@ func compareCommits(c *call) answer {
 	if !found || !ok1 || !ok2 {
 		return notFound()
 	}
-	mb := c.s.mergeBase(c.repo, base, head)
+	mb, err := c.s.git(c.repo, "merge-base", base, head)
+	if err != nil {
+		return fail(http.StatusNotFound, fmt.Sprintf("No common ancestor between %s and %s.", baseRef, headRef))
+	}
 	ahead, err1 := c.s.gitLog(c.repo, "--reverse", head, "^"+base)
 	behind, err2 := c.s.gitLog(c.repo, base, "^"+head)
 	ends, err3 := c.s.gitLog(c.repo, "--no-walk=unsorted", base, mb)

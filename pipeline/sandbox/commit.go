@@ -33,6 +33,7 @@ type CommitOptions struct {
 	Owners    map[string]string // as in OpenOptions
 	Taken     map[string]string // as there
 	Allow     []string          // globs that the operator opted in to although they are protected
+	Base      string            // of a merge: what the parent was made from, where its history does not tell; see Merge
 	Cleared   []string          // what looks like a secret and was let pass, by the names that the faults gave it
 }
 

@@ -170,6 +170,37 @@ func TestMerge(t *testing.T) {
 	}
 }
 
+// A branch that was begun anew has no history in common with its base: what it was made from
+// before says what each side has changed, and the merge has both for parents.
+func TestMergeUnrelated(t *testing.T) {
+	f := newFixture(t, map[string]string{"a.txt": "1\n2\n3\n4\n5\n"})
+	ctx, g := t.Context(), f.gateway
+	ours := f.mustCommit(t, change("", "a.txt", "one\n2\n3\n4\n5\n"))
+	theirs := f.mustCommit(t, change(f.head, "a.txt", "1\n2\n3\n4\nfive\n"))
+	o := CommitOptions{Parent: ours, Message: "merge main", Author: "forge[bot]", Email: "forge@example.com", Time: fixedTime}
+	if merged, err := g.Merge(ctx, f.repo, theirs, o); err == nil {
+		t.Errorf("Merge from nowhere = %+v", merged)
+	}
+	o.Base = f.head
+	merged, err := g.Merge(ctx, f.repo, theirs, o)
+	if err != nil || len(merged.Conflicts) > 0 {
+		t.Fatalf("Merge = %+v, %v", merged, err)
+	}
+	if got, err := g.File(ctx, f.repo, merged.SHA, "a.txt"); err != nil || string(got) != "one\n2\n3\n4\nfive\n" {
+		t.Errorf("merged file = %q, %v", got, err)
+	}
+	if parents := gitIn(t, "/", nil, "--git-dir="+g.Dir(f.repo), "log", "-1", "--format=%P", merged.SHA); parents != ours+" "+theirs {
+		t.Errorf("its parents are %s", parents)
+	}
+	if same, err := g.Merge(ctx, f.repo, f.head, o); err != nil || len(same.Conflicts) > 0 || same.SHA == ours {
+		t.Errorf("Merge of the base itself = %+v, %v", same, err)
+	}
+	clash := f.mustCommit(t, change(f.head, "a.txt", "uno\n2\n3\n4\n5\n"))
+	if merged, err := g.Merge(ctx, f.repo, clash, o); err != nil || !cmp.Equal(merged.Conflicts, []string{"a.txt"}) || merged.Markers == "" {
+		t.Errorf("Merge of what clashes = %+v, %v", merged, err)
+	}
+}
+
 // Covers S24: whatever the message says, GitHub acts on nothing in it, and the run's
 // trailer is the only one. Merges are no exception.
 func TestCommitMessageIsNeutral(t *testing.T) {

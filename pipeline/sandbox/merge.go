@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,11 +22,13 @@ type Merged struct {
 
 // Merge makes a commit that brings theirs into o.Parent: the parent's own when it
 // holds theirs already. It touches no work tree and runs nothing of the repository.
-// o.Changes is not used. The same options give the same SHAs; nothing is pushed.
+// o.Changes is not used. The same options give the same SHAs; nothing is pushed. Where
+// somebody has begun the branch anew and the two have no history in common, the trees
+// decide: the parent's counts as made from o.Base.
 func (g *Gateway) Merge(ctx context.Context, repo pipeline.Repo, theirs string, o CommitOptions) (Merged, error) {
 	o.Changes = nil
 	doing := fmt.Sprintf("merge %s into %s of %s", theirs, o.Parent, repo.FullName())
-	if err := errors.Join(o.check(), checkOIDs(theirs, o.Parent)); err != nil {
+	if err := errors.Join(o.check(), checkOIDs(theirs, o.Parent, cmp.Or(o.Base, o.Parent))); err != nil {
 		return Merged{}, fmt.Errorf("%s: %w", doing, err)
 	}
 	lock := g.lock(repo)
@@ -69,8 +72,12 @@ func (o *CommitOptions) merge(ctx context.Context, git git, theirs string) (m Me
 	} else if there {
 		return Merged{SHA: o.Parent}, nil
 	}
+	ours, err := o.related(ctx, git, theirs)
+	if err != nil {
+		return m, err
+	}
 	var failed *gitError
-	out, err := git.run(ctx, gitCall{args: []string{"merge-tree", "--write-tree", "-z", "--name-only", "--messages", o.Parent, theirs}})
+	out, err := git.run(ctx, gitCall{args: []string{"merge-tree", "--write-tree", "-z", "--name-only", "--messages", ours, theirs}})
 	if errors.As(err, &failed) && failed.code == 1 {
 		out = []byte(failed.stdout)
 	} else if err != nil {
@@ -85,6 +92,17 @@ func (o *CommitOptions) merge(ctx context.Context, git git, theirs string) (m Me
 		m.SHA, m.Conflicts, m.Why = sha, nil, nil
 	}
 	return m, err
+}
+
+// related is the parent, or, where it has no history in common with theirs, a commit of its
+// tree that is made on o.Base. Nothing refers to that one: it is for a merge to be tried with.
+func (o *CommitOptions) related(ctx context.Context, git git, theirs string) (string, error) {
+	_, err := git.run(ctx, gitCall{args: []string{"merge-base", o.Parent, theirs}})
+	var failed *gitError
+	if err == nil || o.Base == "" || !errors.As(err, &failed) || failed.code != 1 {
+		return o.Parent, err
+	}
+	return o.commitTree(ctx, git, o.Parent+"^{tree}", o.Base)
 }
 
 // conflicts reads what git merge-tree -z --name-only says behind the tree: paths, an

@@ -32,7 +32,7 @@ func (x *Executor) update(ctx context.Context, run *pipeline.Run, job agent.Job)
 		return pipeline.Data{}, err
 	}
 	o := sandbox.CommitOptions{
-		Parent: run.Head, Author: bot.Name, Email: bot.Email, Time: commitTime(run), Signoff: run.Config.Signoff,
+		Parent: run.Head, Base: run.Base, Author: bot.Name, Email: bot.Email, Time: commitTime(run), Signoff: run.Config.Signoff,
 		Message: fmt.Sprintf("Merge %s into %s", run.Repo.DefaultBranch, run.Branch), Run: fmt.Sprintf("%s/%d", run.Trace, run.Current().Number),
 	}
 	merged, err := x.o.Gateway.Merge(ctx, run.Repo, u.Base, o)

@@ -211,6 +211,32 @@ func once(t pipeline.EventType, f func(*testServer, *pipeline.Run)) func(*testSe
 	}
 }
 
+// A branch that somebody has replaced by one commit without a history, while its base has moved on,
+// is merged by its trees, and what GitHub could not compare can be merged again.
+func TestBranchBegunAnew(t *testing.T) {
+	t.Parallel()
+	ts := newTestServer(t, testOptions{on: once(pipeline.EventPhaseApproved, func(ts *testServer, r *pipeline.Run) {
+		ts.push("main", "Say why", map[string]string{"WHY.md": "because\n"})
+		ts.outcome("push", "taken in before the run is verified")
+		whole := map[string]*string{}
+		for name, text := range servertest.Greeter() {
+			whole[name] = &text
+		}
+		whole["greet.sh"] = ptr("echo hello, $1\n")
+		_, err := ts.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: r.Branch, Message: "All in one", Orphan: true, Files: whole})
+		ts.must(err)
+		ts.outcome("push", "the run goes on from")
+	})})
+	ts.label("acme")
+	run := ts.until("ends or asks", func(r *pipeline.Run) bool { return r.State != pipeline.StateRunning })
+	why, err := ts.gh.File(greetRepo, run.Head, "WHY.md")
+	greet, err2 := ts.gh.File(greetRepo, run.Head, "greet.sh")
+	if run.State != pipeline.StateVerified || err != nil || err2 != nil || why != "because\n" || greet != "echo hello, $1\n" {
+		t.Errorf("it is %s: %+v; WHY.md %q, %v; greet.sh %q, %v", run.State, run.Gate(), why, err, greet, err2)
+	}
+	ts.must(ts.gh.As("acme").Merge(greetRepo, run.Published.Pull.Number))
+}
+
 // Covers lessons 14: a base branch that moved is taken in, and what is verified is
 // the merge; where it does not merge, the implementer does it by hand, or a human is asked, who can.
 func TestBaseMoved(t *testing.T) {
