@@ -54,7 +54,7 @@ func (s *Ship) answer(w work.Word, now time.Time) (words string, changed bool) {
 	first, rest, _ := strings.Cut(strings.TrimSpace(w.Text), " ")
 	choice, about, by := strings.ToLower(first), strings.Trim(plain(rest), "`"), w.Actor.Login
 	if s.more(choice, about) || own(w.Notes) && (choice == "approve" || choice == "pass") {
-		return fmt.Sprintf("Nothing was done: with `%s` stands more, which may turn it around. If you mean it, write it alone.", text.Clip(choice+" "+about, 60)), false
+		return fmt.Sprintf("Nothing was done: `%s` or its notes say more than the command, which may turn it around. If you mean it, write it alone.", text.Clip(choice+" "+about, 60)), false
 	}
 	switch q := s.Question; {
 	case choice == "stop" && about == "" && s.State == Merging:
