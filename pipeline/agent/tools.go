@@ -404,6 +404,9 @@ func runCommand(ctx context.Context, b *toolbox, args json.RawMessage) (outcome,
 	if e := strings.TrimRight(string(res.Stderr), "\n"); e != "" {
 		out = strings.TrimLeft(out+"\n[stderr]\n"+e, "\n")
 	}
+	for _, sub := range res.Outside {
+		how += fmt.Sprintf("; what is written into %s goes into no commit: it is a submodule, a repository of its own", sub)
+	}
 	return outcome{text: how + "\n" + middleCut(strings.ToValidUTF8(out, "\uFFFD"), outputHead, outputTail), ok: res.Exit == 0 && res.Class == ""}, nil
 }
 

@@ -572,3 +572,20 @@ func TestUncoveredOfAModule(t *testing.T) {
 		t.Error("a review of a module is asked, or its agents tell nobody anything")
 	}
 }
+
+// withSubmodule is a tree with something in a submodule.
+type withSubmodule struct{ Workspace }
+
+func (w withSubmodule) Run(ctx context.Context, c worktree.Command) (worktree.Result, error) {
+	res, err := w.Workspace.Run(ctx, c)
+	res.Outside = []string{"lib"}
+	return res, err
+}
+
+// Whoever writes into a submodule by a command is told that this is in no commit.
+func TestCommandInSubmodule(t *testing.T) {
+	out, err := runCommand(t.Context(), &toolbox{ws: withSubmodule{newWorkspace(t, map[string]string{"a": "a\n"})}}, json.RawMessage(`{"command":"true"}`))
+	if err != nil || !strings.HasPrefix(out.text, "exit 0; what is written into lib goes into no commit: it is a submodule") {
+		t.Errorf("told %q, %v", out.text, err)
+	}
+}

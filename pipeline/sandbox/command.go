@@ -53,7 +53,9 @@ func (w *worker) run(ctx context.Context, c worktree.Command) (worktree.Result, 
 	}
 	w.command.Lock()
 	defer w.command.Unlock()
-	return w.runLocked(ctx, c, dir)
+	res, err := w.runLocked(ctx, c, dir)
+	res.Outside = w.tree.filledSubmodules()
+	return res, err
 }
 
 // runLocked runs a command that was checked. The caller holds the command lock.

@@ -165,6 +165,12 @@ func TestSubmoduleIsNotWritten(t *testing.T) {
 	if err := w.Write(t.Context(), "library/x.py", []byte("x = 1\n")); err != nil {
 		t.Error(err)
 	}
+	if res := mustRun(t.Context(), t, w, "true"); len(res.Outside) > 0 {
+		t.Errorf("%q are told to have something in them", res.Outside)
+	}
+	if res := mustRun(t.Context(), t, w, "echo 1 >lib/x.py"); !slices.Equal(res.Outside, []string{"lib"}) {
+		t.Errorf("%q are told to have something in them, want lib", res.Outside)
+	}
 }
 
 // Covers S15: reads and writes do not leave the tree, and do not hang.

@@ -225,6 +225,22 @@ func (t *tree) submodule(name string) string {
 	return ""
 }
 
+// filledSubmodules are the commit's submodules that something was written into.
+func (t *tree) filledSubmodules() (list []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for name, e := range t.manifest {
+		if e.mode != modeSub {
+			continue
+		}
+		if entries, err := t.readDir(name); err == nil && len(entries) > 0 {
+			list = append(list, name)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
 // place writes a new file and moves it to its name.
 func (t *tree) place(name string, content []byte, mode fs.FileMode) error {
 	temp := path.Join(path.Dir(name), ".forge-new-"+path.Base(name)[:min(len(path.Base(name)), 200)])

@@ -25,6 +25,7 @@ type Result struct {
 	Truncated bool          `json:"truncated,omitempty"` // output over the cap was dropped
 	Class     string        `json:"class,omitempty"`     // why it was killed: "timeout", "memory", "output", "disk", "signal"; "" when it was not
 	Duration  time.Duration `json:"duration"`
+	Outside   []string      `json:"outside,omitempty"` // submodules with something in them, which is in no commit
 }
 
 // Change is one file that differs from the commit a work tree was made from.
