@@ -25,6 +25,31 @@ func (l *Loop) asksFor(review int64) []*Finding {
 	return out
 }
 
+// Unmet returns what people requested of the run's pull request and nobody has done, as notes
+// for the run that follows it.
+func (r *Run) Unmet() []string {
+	var out []string
+	add := func(f *Finding) {
+		note := "a maintainer" + inReview(f)
+		if i := slices.IndexFunc(r.Notes, func(n string) bool { return strings.HasSuffix(n, inReview(f)) }); i >= 0 {
+			note = r.Notes[i]
+		}
+		if p := r.Published.Pull; p != nil {
+			note += fmt.Sprintf(" (on #%d, which was given up)", p.Number)
+		}
+		out = append(out, note)
+	}
+	for i := range r.Findings {
+		if is := &r.Findings[i]; is.Phase == PhaseReview && is.State == IssueOpen && is.Finding.Category == CategoryHuman {
+			add(is.Finding)
+		}
+	}
+	for i := range r.Requested {
+		add(&r.Requested[i])
+	}
+	return out
+}
+
 // Heard says what the run has of a person's review: whether it asked for something, and
 // whether some of that is not done yet.
 func (r *Run) Heard(review int64) (asked, open bool) {

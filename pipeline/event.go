@@ -219,6 +219,8 @@ type Start struct {
 	Baseline *TestReport     `json:"baseline,omitempty"` // the tests at Base, where they ran there already
 	Holdout  *record.Holdout `json:"holdout,omitempty"`  // drawn when the run is created; nil: nothing was drawn
 
+	Notes []string `json:"notes,omitempty"` // what people asked for in the issue's run before, which was given up with it
+
 	Track *track.Choice `json:"track,omitempty"` // how much process it gets; nil: the quick one, which nobody asked for
 	Fit   *track.Fit    `json:"fit,omitempty"`   // how much of its limits, which Config has by now; nil: all
 }

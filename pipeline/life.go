@@ -14,7 +14,7 @@ func (r *Run) applyLife(e Event) bool {
 			ID: e.Run, Kind: s.Kind, Trace: e.Trace, Seq: e.Seq, State: StateRunning, Started: e.Time, Updated: e.Time,
 			Repo: s.Repo, Task: s.Task, By: s.By, Config: s.Config, Base: s.Base, Branch: s.Branch, Slug: s.Slug, Head: s.Base,
 			Consent: Consent{Untested: s.Part != nil && s.Part.Untested},
-			Part:    s.Part, Given: s.Plan, Baseline: s.Baseline, Holdout: s.Holdout, Track: s.Track, Fit: s.Fit,
+			Part:    s.Part, Given: s.Plan, Baseline: s.Baseline, Holdout: s.Holdout, Track: s.Track, Fit: s.Fit, Notes: s.Notes,
 		}
 	case EventRunVerified:
 		if r.Feedback() != nil { // no decision was taken yet

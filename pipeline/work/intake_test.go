@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -122,6 +123,30 @@ func TestOutcomes(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What people requested of a run that was cancelled before it was done is a note for the next
+// one of the issue.
+func TestRequestsOutliveTheirRun(t *testing.T) {
+	t.Parallel()
+	k := openStore(t)
+	synctest.Test(t, func(t *testing.T) {
+		opts := options(t)
+		h := &fakeGitHub{prepare: func(n pipeline.Notice) (pipeline.Start, error) { return newStart(n.Issue), nil }}
+		opts.Hub = h
+		newRun(t, k, 5)
+		for i, payload := range []string{"review forge/issue-5 changes_requested shorter", "unlabel 5", "start 5"} {
+			deliver(t, k, fmt.Sprint("g", i), payload)
+			intake(t, k, opts)
+			if state, got := outcome(t, k, fmt.Sprint("g", i)); state != record.DeliveryDone {
+				t.Fatalf("%s: %s %s", payload, state, got)
+			}
+		}
+		run := load(t, k, 2)
+		if want := []string{"mia, in a review: shorter"}; !slices.Equal(run.Notes, want) {
+			t.Errorf("notes %q, want %q", run.Notes, want)
+		}
+	})
 }
 
 // A run that the server's own rules ask for begins once for its key, and not beside

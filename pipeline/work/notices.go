@@ -65,6 +65,9 @@ func (e *Engine) begin(ctx context.Context, p *inbound) error {
 	case err != nil:
 		return fmt.Errorf("prepare a run for %s#%d: %w", n.Repo.FullName(), n.Issue, err)
 	}
+	if run != nil && run.State == pipeline.StateCancelled {
+		start.Notes = run.Unmet()
+	}
 	run, err = e.store.CreateRun(ctx, p.GUID, start, e.now(), e.Trace(), func(ctx context.Context, tx *Tx, id int64) error {
 		if err := e.enqueue(ctx, tx, id, laneNew, false); err != nil {
 			return err
