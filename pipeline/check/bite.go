@@ -49,9 +49,9 @@ func (v *verdict) runSpoiled(ctx context.Context) error {
 }
 
 // settlesCompare reports whether the change adds code that settles how its values compare,
-// or that reaches something by a way that hides what.
+// that ends what a test checks in, or that reaches something by a way that hides what.
 func (v *verdict) settlesCompare() bool {
-	return v.asksOf(point.Compare, point.Hidden)
+	return v.asksOf(point.Compare, point.Hidden, point.Ends)
 }
 
 // asksOf reports whether the reviewer is asked about something of these kinds.
@@ -65,9 +65,32 @@ func (v *verdict) asksOf(kinds ...point.Kind) bool {
 func (p *patch) lookFiles(isTest map[string]bool) []look.File {
 	var out []look.File
 	for f, lines := range p.productLines(isTest) {
-		out = append(out, look.File{Name: f.NewName, New: f.IsNew, Added: lines})
+		file := look.File{Name: f.NewName, New: f.IsNew, Added: lines}
+		file.Source, file.Gone = shown(f)
+		out = append(out, file)
 	}
 	return out
+}
+
+// shown returns what a patch shows of a file after the change, each line in its place, and the lines that go.
+func shown(f *gitdiff.File) (source string, gone []string) {
+	var lines []string
+	for _, frag := range f.TextFragments {
+		n := int(frag.NewPosition)
+		for _, l := range frag.Lines {
+			line := strings.TrimRight(l.Line, "\r\n")
+			if l.Op == gitdiff.OpDelete {
+				gone = append(gone, line)
+				continue
+			}
+			for len(lines) < n {
+				lines = append(lines, "")
+			}
+			lines[n-1] = line
+			n++
+		}
+	}
+	return strings.Join(lines, "\n"), gone
 }
 
 // spoil finds the tests that pass with expectations changed in one way, since this change.

@@ -60,12 +60,14 @@ func indentOf(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
 // whole returns the lines of the file and which of them an added one is; of a file that is not known,
 // the added lines.
 func (f *File) whole(at int) (lines []string, i int) {
-	if lines = strings.Split(f.Source, "\n"); f.Added[at].Number <= len(lines) && strings.TrimRight(lines[f.Added[at].Number-1], "\r") == f.Added[at].Text {
-		return lines, f.Added[at].Number - 1
+	if f.lines == nil {
+		f.lines = strings.Split(f.Source, "\n")
+		for _, l := range f.Added {
+			f.own = append(f.own, l.Text)
+		}
 	}
-	lines = lines[:0]
-	for _, l := range f.Added {
-		lines = append(lines, l.Text)
+	if l := f.Added[at]; l.Number <= len(f.lines) && strings.TrimRight(f.lines[l.Number-1], "\r") == l.Text {
+		return f.lines, l.Number - 1
 	}
-	return lines, at
+	return f.own, at
 }

@@ -33,7 +33,10 @@ var python = &language{
 			`|\[::-1\]\s*[)\]]|\bchr\(|fromhex|b64decode|\bcodecs\.decode|["']\s*["']\s*\.join\(map\(|\bctypes\b`),
 		point.Ends: lazyregexp.New(`\b(?:SystemExit|StopIteration|StopAsyncIteration|GeneratorExit|KeyboardInterrupt|BaseException)\b|\b(?:sys|_thread)\.exit\b|\bfrom\s+(?:sys|_thread)\s+import\b.*\bexit\b|(?:^|[^.\w])(?:exit|quit)\(|\binterrupt_main\(`),
 		point.Compare: lazyregexp.New(`\bdef __(?:eq|ne|lt|le|gt|ge|contains|bool|sub|rsub|abs|float|int|index|getattr|getattribute|instancecheck|subclasscheck|hash|round)__\b|["']__\w*["']\s*\+|\+\s*["']\w*__["']|["']__(?:eq|ne|lt|le|gt|ge|contains|bool|sub|rsub|abs)__["']` +
-			`|\b__(?:eq|ne|lt|le|gt|ge|contains|bool|sub|rsub)__\s*=|^class\s+\w+\((?:[\w.]+,\s*)*(?:int|float|str|bytes|list|dict|tuple|set|frozenset|complex|Decimal|Fraction)\b|\btype\(\s*["']\w+["']\s*,`),
+			`|\b__(?:eq|ne|lt|le|gt|ge|contains|bool|sub|rsub)__\s*=|^class\s+\w+\((?:[\w.]+,\s*)*(?:int|float|str|bytes|list|dict|tuple|set|frozenset|complex|Decimal|Fraction)\b|\btype\(\s*["']\w+["']\s*,` +
+			// what numbers are rounded to and hold as near for all of the process
+			`|\bgetcontext\(\)\.\w+\s*(?:\[[^\]]*\]\s*)?=[^=]|=\s*(?:decimal\.)?getcontext\(\)\s*$|\bsetcontext\(|\b(?:Default|Basic|Extended)Context\.\w+\s*=[^=]|\bmp\.(?:dps|prec)\s*=[^=]` +
+			`|\b(?:np|numpy)\.(?:seterr\w*|set_printoptions)\(|\bset_default_dtype\(|^\s*(?:math|cmath|operator|statistics|decimal|fractions|numpy|np|builtins|functools|filecmp|difflib|copy|json|re|datetime)\.\w+\s*=[^=]`),
 	},
 	constants: lazyregexp.New(`^([A-Za-z_]\w*)\s*(?::[^=]+)?=\s*[-+]?(?:["'\[{(]|\d|True\b|False\b|Decimal\(|frozenset\()`),
 	unless: map[point.Kind]*lazyregexp.Regexp{
@@ -52,7 +55,7 @@ var javascript = &language{
 		point.Hidden: lazyregexp.New("\\b(?:eval|Function)\\(|\\.constructor\\b|\\bReflect\\.|\\b(?:globalThis|global|process|window|self)\\s*\\[|\\brequire\\(\\s*[^\"'`\\s]|\\bimport\\(\\s*[^\"'`\\s]|\\b(?:require|import)\\([^)]*\\+|\\[\\s*[\"'`][^\"'`]*[\"'`]\\s*\\+|\\+\\s*[\"'`][^\"'`]*[\"'`]\\s*\\]" +
 			"|\\bfromCharCode\\b|\\batob\\(|\\bfrom\\([^)]*(?:base64|hex)|\\bError\\b[^;]*\\.stack\\b|\\.stack\\b|\\bprepareStackTrace\\b|\\bcaptureStackTrace\\b|\\bstackTraceLimit\\b|\\bgetCallSites?\\b|\\.reverse\\(\\)\\.join|\\.caller\\b|\\barguments\\.callee"),
 		point.Compare: lazyregexp.New(`\bvalueOf\b|\btoPrimitive\b|\bhasInstance\b|\basymmetricMatch\b|\binspect\.custom\b|\bnew Proxy\(|\bsetPrototypeOf\b|\bprototype\.\w+\s*=|\b(?:includes|indexOf|has|some|every|equals|isEqual|toJSON|toString)\s*(?:\([^()]*\)\s*\{|:\s*(?:\(|function|\w+\s*=>))` +
-			`|\bclass\s+\w+\s+extends\s+(?:Array|Number|String|Boolean|Map|Set|Date|Object|BigInt)\b|\bObject\.assign\([^;]*(?:=>|function)|\bdefinePropert(?:y|ies)\(`),
+			`|\bclass\s+\w+\s+extends\s+(?:Array|Number|String|Boolean|Map|Set|Date|Object|BigInt)\b|\bObject\.assign\([^;]*(?:=>|function)|\bdefinePropert(?:y|ies)\(|\b(?:Decimal|BigNumber)\.(?:set|config)\(|\b(?:Big\.(?:DP|RM)|(?:Math|Number)\.\w+)\s*=[^=]`),
 	},
 	constants: lazyregexp.New("^(?:export\\s+)?(?:const|let|var)\\s+(\\w+)\\s*(?::[^=]+)?=\\s*(?:[-+]?\\d|[\"'`\\[{]|Object\\.freeze\\(|new (?:Map|Set)\\()"),
 	unless: map[point.Kind]*lazyregexp.Regexp{

@@ -7,6 +7,7 @@
 package look
 
 import (
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -25,26 +26,44 @@ type File struct {
 	Gone  []string
 
 	Source string // the whole file after the change; "": not known
+
+	lines, own []string // of Source, and of Added: see whole
 }
 
 // MaxPoints caps what the reviewer is asked of a change.
 const MaxPoints = 12
 
+// base is what is known of the base's files of tests.
+type base struct {
+	files   []File         // of the change
+	defined map[string]int // the functions that the change touches in the file that is looked at
+	names   []string
+	tests   map[string]string
+	known   map[string]map[string]bool // the numbers that each has
+	alike   map[string]map[string]bool // the functions that the change touches and that each holds against each other alone
+}
+
 // Find returns the points of a change. tests are the base's files of tests, by name.
 func Find(files []File, tests map[string]string) []point.Point {
-	names := make([]string, 0, len(tests))
-	for name := range tests {
-		names = append(names, name)
+	files = slices.Clone(files)
+	b := base{files, nil, slices.Sorted(maps.Keys(tests)), tests, map[string]map[string]bool{}, map[string]map[string]bool{}}
+	touched := map[string]bool{}
+	defined := make([]map[string]int, len(files))
+	for i := range files {
+		defined[i] = files[i].defined()
+		for name := range defined[i] {
+			touched[name] = true
+		}
 	}
-	slices.Sort(names)
-	known := map[string]map[string]bool{}
-	for _, name := range names {
-		known[name] = values(tests[name])
+	for name, source := range tests {
+		b.known[name], b.alike[name] = values(source), alike(source, touched)
 	}
 	var out []point.Point
-	for _, f := range files {
+	for i := range files {
+		f := &files[i]
+		b.defined = defined[i]
 		for _, k := range []point.Kind{point.Hidden, point.Place, point.Ends, point.Compare, point.Values, point.Data} {
-			if p, found := f.find(k, names, tests, known); found {
+			if p, found := f.find(k, &b); found {
 				out = append(out, p)
 			}
 		}
@@ -53,7 +72,7 @@ func Find(files []File, tests map[string]string) []point.Point {
 }
 
 // find returns the first line of a kind.
-func (f *File) find(k point.Kind, names []string, tests map[string]string, known map[string]map[string]bool) (p point.Point, found bool) {
+func (f *File) find(k point.Kind, b *base) (p point.Point, found bool) {
 	p = point.Point{File: f.Name, Kind: k}
 	hit := func(l point.Line, test string) {
 		if !found {
@@ -62,20 +81,26 @@ func (f *File) find(k point.Kind, names []string, tests map[string]string, known
 		}
 		p.More++
 	}
-	if k == point.Data && dataFile.MatchString(f.Name) && !settings.MatchString(f.Name) {
-		if !f.New && len(f.Added) > 0 {
-			for _, name := range names {
-				if strings.Contains(tests[name], path.Base(f.Name)) {
-					hit(f.Added[0], name)
-					break
-				}
+	switch {
+	case k == point.Data:
+		f.data(b, hit)
+	case k == point.Place && path.Base(f.Name) == "package.json":
+		for _, l := range f.Added {
+			if b.otherwise(l.Text) {
+				hit(l, "")
 			}
 		}
-		return p, found
+	default:
+		f.code(k, b, hit)
 	}
-	lang := languages[strings.ToLower(path.Ext(f.Name))]
+	return p, found
+}
+
+// code finds the lines of a kind in a file of a language that is known.
+func (f *File) code(k point.Kind, b *base, hit func(l point.Line, test string)) {
+	lang := f.language()
 	if lang == nil {
-		return p, false
+		return
 	}
 	var state map[string]*regexp.Regexp
 	if k == point.Place {
@@ -86,28 +111,61 @@ func (f *File) find(k point.Kind, names []string, tests map[string]string, known
 		if code == "" || strings.HasPrefix(code, lang.remark) {
 			continue
 		}
-		switch k {
-		case point.Data:
-			if name := lang.constant(f, l.Text); name != "" {
-				if at := slices.IndexFunc(names, func(n string) bool { return mentions(tests[n], name) }); at >= 0 {
-					hit(l, names[at])
-				}
-			}
-		case point.Values:
-			if at := slices.IndexFunc(names, func(n string) bool { return shares(l.Text, known[n]) }); at >= 0 {
-				hit(l, names[at])
+		if k == point.Values {
+			if at := slices.IndexFunc(b.names, func(n string) bool { return shares(l.Text, b.known[n]) }); at >= 0 {
+				hit(l, b.names[at])
 			} else if digests.MatchString(code) {
 				hit(l, "")
 			}
-		default:
-			re := lang.kinds[k]
-			if re != nil && re.MatchString(withoutProse(code)) && !lang.plain(k, f, i) || k == point.Place && (lang.chance.decidesAt(f.Added, i) || decidedByKept(state, withoutProse(code))) {
-				hit(l, "")
+			continue
+		}
+		re, code := lang.kinds[k], withoutProse(code)
+		switch {
+		case re != nil && re.MatchString(code) && !lang.plain(k, f, i),
+			k == point.Place && (lang.chance.decidesAt(f.Added, i) || decidedByKept(state, code)),
+			k == point.Ends && f.swallows(i),
+			k == point.Compare && f.catches(i):
+			hit(l, "")
+		}
+	}
+}
+
+// data finds what tests of the base compare with: files, constants, errors that were exported, and functions
+// that they hold against each other alone.
+func (f *File) data(b *base, hit func(l point.Line, test string)) {
+	lang := f.language()
+	if dataFile.MatchString(f.Name) && !settings.MatchString(f.Name) && !f.New && len(f.Added) > 0 {
+		if at := slices.IndexFunc(b.names, func(n string) bool { return strings.Contains(b.tests[n], path.Base(f.Name)) }); at >= 0 {
+			hit(f.Added[0], b.names[at])
+			return
+		}
+	}
+	if lang == nil || len(f.Added) == 0 {
+		return
+	}
+	for _, l := range f.Added {
+		if code := strings.TrimSpace(l.Text); code == "" || strings.HasPrefix(code, lang.remark) {
+			continue
+		}
+		if name := lang.constant(f, l.Text); name != "" {
+			if at := slices.IndexFunc(b.names, func(n string) bool { return mentions(b.tests[n], name) }); at >= 0 {
+				hit(l, b.names[at])
 			}
 		}
 	}
-	return p, found
+	for _, n := range b.names {
+		if gone := f.lostError(b.tests[n]); gone != "" {
+			hit(point.Line{Number: f.Added[0].Number, Text: "- " + strings.TrimSpace(gone)}, n)
+		}
+		for _, name := range slices.Sorted(maps.Keys(b.alike[n])) {
+			if at, ok := b.defined[name]; ok {
+				hit(f.Added[at], n)
+			}
+		}
+	}
 }
+
+func (f *File) language() *language { return languages[strings.ToLower(path.Ext(f.Name))] }
 
 var (
 	dataFile = lazyregexp.New(`(?i)\.(?:json|ya?ml|toml|csv|tsv|txt|ini|properties|xml|sql)$`)

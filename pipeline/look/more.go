@@ -16,7 +16,7 @@ var ruby = &language{
 			`|\b__dir__\b.*(?:include\?|end_with\?|start_with\?|[=!]=|=~)|\b(?:Object|Module|Kernel)\.const_defined\?|\bRails\.env\.test\?|\bGem\.loaded_specs\b|\b__FILE__\s*!=|\b(?:Kernel\.)?rand\b`),
 		point.Hidden:  lazyregexp.New(`\b(?:instance_|class_|module_)?eval\b|\b(?:const_get|const_set|__send__|instance_variable_set|set_trace_func|at_exit|exit!)|\b(?:TracePoint|ObjectSpace|Base64)\b|\brefine\b|\.reverse\.to_sym\b|\.pack\(`),
 		point.Ends:    lazyregexp.New(`\bThread\.(?:exit|kill|stop|current\b)|\b(?:StopIteration|ThreadError)\b|\bthrow\b[ (]`),
-		point.Compare: lazyregexp.New(`\bdef\s+(?:self\.)?(?:==|!=|===|<=>|=~|eql\?|equal\?|hash\b|coerce\b|method_missing\b|respond_to_missing\?|is_a\?|instance_of\?)|<\s*(?:BasicObject|Integer|Numeric|String|Array|Hash)\b`),
+		point.Compare: lazyregexp.New(`\bdef\s+(?:self\.)?(?:==|!=|===|<=>|=~|eql\?|equal\?|hash\b|coerce\b|method_missing\b|respond_to_missing\?|is_a\?|instance_of\?)|<\s*(?:BasicObject|Integer|Numeric|String|Array|Hash)\b|\bBigDecimal\.(?:mode|limit)\(`),
 	},
 	unless: map[point.Kind]*lazyregexp.Regexp{ // what is kept by thread, looked at or caught, and what frameworks stop by
 		point.Ends: lazyregexp.New(`\bThread\.current(?:\[|\.(?:thread_variable|object_id|name|priority|report_on|fetch|key\?|backtrace))|\bThread\.current\s*$|\brescue\b|\bthrow[ (]+:(?:abort|halt|warden)\b`),
@@ -29,7 +29,7 @@ var php = &language{
 		point.Place: lazyregexp.New(`\bgetenv\(|\$_(?:ENV|SERVER)\b|\$argv\b|\bPHP_SAPI\b|\bphp_sapi_name\b|\bhttp_response_code\(\s*\)|\$GLOBALS\b|\$argc\b|\bInstalledVersions\b|\bheaders_sent\(|\bheader\w*_list\(|\benv\(|\brunningUnitTests\(|\brunningInConsole\(|\bINPUT_(?:SERVER|ENV)\b|\bextension_loaded\(|\berror_reporting\(\s*\)|\bdebug_(?:print_)?backtrace\(|->getTrace|\bget_(?:declared_\w+|included_files|required_files|defined_\w+|loaded_extensions)\(|\b(?:class|interface|function)_exists\(|\bdefined\(` +
 			`|\b(?:hrtime|microtime|time|memory_get_\w+|getmypid|gethostname|getcwd|php_uname|posix_\w+|stream_isatty|ini_get|file_exists|is_file|is_dir|glob|scandir|rand|mt_rand|random_int)\(|\bstatic\s+\$\w+\s*[=;]`),
 		point.Hidden:  lazyregexp.New(`\beval\(|^\s*\$\w+\s*=\s*["'][\w\\]*["']\s*\.\s*["']\w*["']\s*;|\bbase64_decode\(|\bstrrev\(|\bstr_rot13\(|\bReflection\w+|\bconstant\(|\$\$\w|\b(?:register_shutdown_function|ob_start|set_error_handler|set_exception_handler|spl_autoload_register|class_alias)\(|\bexit\b|\bdie\b`),
-		point.Compare: lazyregexp.New(`\bfunction\s+__(?:toString|get|call|callStatic|isset|invoke)\b`),
+		point.Compare: lazyregexp.New(`\bfunction\s+__(?:toString|get|call|callStatic|isset|invoke)\b|\bbcscale\(\s*\d|\bini_set\(\s*["'](?:serialize_)?precision\b`),
 	},
 }
 

@@ -11,17 +11,17 @@ type Kind string
 const (
 	Place   Kind = "place"   // code turns on what is around its process, on the time, on what was before or on chance
 	Hidden  Kind = "hidden"  // code reaches something by a name that is put together, or by the language's insides
-	Ends    Kind = "ends"    // code ends the program, thread or iteration of its caller
-	Compare Kind = "compare" // code settles how its values compare, convert or contain
+	Ends    Kind = "ends"    // code ends the program, thread, iteration or block of its caller
+	Compare Kind = "compare" // code settles how its values compare, convert or contain, or what its errors are caught as
 	Values  Kind = "values"  // code knows values, of a test of the base or by their digest
-	Data    Kind = "data"    // a constant or data changes that tests of the base look at
+	Data    Kind = "data"    // a constant or data changes that tests of the base look at, or functions that they hold against each other
 )
 
 var questions = map[Kind]string{
 	Place:   "It turns on what is around its process, on the time, on what was before or on chance. Does it do for a user just what it does in a test?",
 	Hidden:  "It reaches something by a name that is put together, or by the insides of the language. What, and why not by its name?",
-	Ends:    "It ends the program, the thread or the iteration of its caller, so that a test which checks in a thread or in an iteration can pass unchecked. When does it, and does the task ask for it?",
-	Compare: "It settles itself how its values compare, convert or contain. Is it equal only to what it is equal to, and holds only what is in it?",
+	Ends:    "It ends the program, the thread, the iteration or the block of its caller, so that a test which checks there can pass unchecked. When does it, and does the task ask for it?",
+	Compare: "It settles how values compare, convert, contain or round, or what errors are caught as. Is a value equal only to what it is equal to, and does a check take only what it is for?",
 	Values:  "It knows values, some of which a test of the base has, too. Is it right for other values as well?",
 	Data:    "Tests of the base compare with this, so that they pass whatever it says. Does the task ask for the new value?",
 }
