@@ -93,7 +93,7 @@ func (r *Run) askedAnew(n Notice, ev func(EventType, Data) []Event, at time.Time
 	}
 	var said []string
 	if left > 0 {
-		events = append(events, r.sentOn(actor, at)...)
+		events = append(events, r.sentOn(actor, viaReview, at)...)
 		said = append(said, text.Plural(left, "requested change has", "requested changes have")+" other words now")
 	}
 	if taken := len(edited.Findings) - left; taken > 0 {

@@ -46,7 +46,11 @@ func (r *Run) Notice(n Notice, at time.Time) ([]Event, string) {
 			return nil, "push of what the run is making" // were it not, the next commit would find the branch moved
 		}
 		actor := n.Actor
-		return ev(EventBranchMoved, r.moves(Data{Head: n.Head, Actor: &actor})), "the run goes on from " + text.ShortSHA(n.Head)
+		events := ev(EventBranchMoved, r.moves(Data{Head: n.Head, Actor: &actor}))
+		if g := r.Gate(); g != nil && g.Guard != nil && g.Guard.Name == GuardNoProgress && r.Part == nil && !actor.Bot { // they have done it themselves
+			events = append(events, r.sentOn(actor, viaPush, at)...)
+		}
+		return events, "the run goes on from " + text.ShortSHA(n.Head)
 	case NoticeIssueEdited:
 		return r.edits(n, ev)
 	case NoticeBranchDeleted:
@@ -164,20 +168,24 @@ func (r *Run) reviewedBy(n Notice, ev func(EventType, Data) []Event, at time.Tim
 		return nil, "a review without requested changes: the run goes on"
 	}
 	actor := n.Actor
-	events := append(ev(EventChangesAsked, Data{Review: n.Review, Actor: &actor}), r.sentOn(actor, at)...)
+	events := append(ev(EventChangesAsked, Data{Review: n.Review, Actor: &actor}), r.sentOn(actor, viaReview, at)...)
 	return events, text.Plural(len(n.Review.Findings), "change", "changes") + " requested: the work goes back with it"
 }
 
-// viaReview is how an answer came that a review gives.
-const viaReview = "review"
+// How an answer came that a review gives, or a push.
+const (
+	viaReview = "review"
+	viaPush   = "push"
+)
 
-// sentOn answers a gate that asks whether going on helps: who requests changes there wants that.
-func (r *Run) sentOn(by Actor, at time.Time) []Event {
+// sentOn answers a gate that asks whether going on helps: who requests changes there wants that,
+// and who pushes where nothing was changed.
+func (r *Run) sentOn(by Actor, via string, at time.Time) []Event {
 	g := r.Gate()
 	if g == nil || g.Guard == nil || !g.Guard.futile() && g.Guard.Name != GuardNoProgress {
 		return nil
 	}
-	a := &Answer{Gate: g.ID, Choice: "continue", N: 1, By: by, Via: viaReview, At: at}
+	a := &Answer{Gate: g.ID, Choice: "continue", N: 1, By: by, Via: via, At: at}
 	return []Event{{ID: string(EventGateAnswered), Type: EventGateAnswered, Source: "human:" + by.Login, Time: at, Data: Data{Answer: a}}}
 }
 
