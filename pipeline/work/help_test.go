@@ -357,7 +357,7 @@ func (h *fakeGitHub) Requested(_ context.Context, _ pipeline.Repo, _ int, f pipe
 	if f.Path == "" && strings.HasPrefix(f.Body, "/") { // a command, and nothing on a line
 		return pipeline.Review{}, nil
 	}
-	return pipeline.Review{Findings: []pipeline.Finding{{Severity: pipeline.SeverityError, Category: "human", Message: f.Body}}}, nil
+	return pipeline.Review{Findings: []pipeline.Finding{{Severity: pipeline.SeverityError, Category: "human", Message: f.Body, Review: f.Review}}}, nil
 }
 
 func (h *fakeGitHub) Reply(_ context.Context, n pipeline.Notice, text, key string) error {
@@ -433,6 +433,9 @@ func readWords(event string, payload []byte) (pipeline.Notice, error) {
 	case "review":
 		n.Kind, n.Branch = pipeline.NoticeFeedback, words[1]
 		n.Feedback = &pipeline.Feedback{Event: "pull_request_review", Action: "submitted", State: words[2], Body: words[3]}
+	case "numbered": // a review with an id, and what becomes of it
+		n.Kind, n.Branch = pipeline.NoticeFeedback, words[1]
+		n.Feedback = &pipeline.Feedback{Event: "pull_request_review", Action: words[2], State: "changes_requested", Body: words[3], Review: 70}
 	case "panic":
 		panic("a poisonous payload")
 	default:

@@ -149,6 +149,26 @@ func TestRequestsOutliveTheirRun(t *testing.T) {
 	})
 }
 
+// Covers T8: who may not write changes nothing of what somebody else has requested.
+func TestRequestsAreEdited(t *testing.T) {
+	t.Parallel()
+	for by, want := range map[string]string{"": "longer", " by eve": "shorter", " by ci[bot]": "shorter"} {
+		k := openStore(t)
+		synctest.Test(t, func(t *testing.T) {
+			opts := options(t)
+			opts.Hub = &fakeGitHub{may: map[string]string{"eve": "read"}}
+			newRun(t, k, 5)
+			for i, payload := range []string{"numbered forge/issue-5 submitted shorter", "numbered forge/issue-5 edited longer" + by} {
+				deliver(t, k, fmt.Sprint("g", i), payload)
+				intake(t, k, opts)
+			}
+			if asked := load(t, k, 1).Requested; len(asked) != 1 || asked[0].Message != want {
+				t.Errorf("edited%s: asked for %+v, want %q", by, asked, want)
+			}
+		})
+	}
+}
+
 // A run that the server's own rules ask for begins once for its key, and not beside
 // another one on its issue.
 func TestBegin(t *testing.T) {
