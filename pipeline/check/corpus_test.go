@@ -384,6 +384,9 @@ func TestNamedEdits(t *testing.T) {
 			continue
 		}
 		t.Run(k.name, func(t *testing.T) {
+			if tool := map[string]string{"minitest": "ruby", "phpunit": "phpunit"}[k.base]; tool != "" {
+				need(t, tool)
+			}
 			t.Parallel()
 			r := c.judge(t, k)
 			lines := told(&r)
