@@ -71,7 +71,7 @@ path: greet.sh
 old: "echo hello $1"
 new: "sleep 1000002 & sleep 1000002"
 -- tester 1/1 --
-@expect did not end and was stopped after 300ms
+@expect did not end and was stopped after 3s
 >>> submit
 failures:
   - {id: T1, cause: logic, analysis: "greet.sh sleeps", confidence: 0.9, fix: {description: "Print instead of sleeping"}}
@@ -86,7 +86,7 @@ new: "echo hello, $1"
 summary: Print instead of sleeping
 addressed: [{id: T1, what: it prints}]
 -- implementer 9/1 --`, 1)
-	ts := newTestServer(t, testOptions{tape: tape, testTimeout: 300 * time.Millisecond})
+	ts := newTestServer(t, testOptions{tape: tape, testTimeout: 3 * time.Second})
 	ts.label("acme")
 	run := ts.untilState(pipeline.StateVerified)
 	if len(run.Iterations) != 2 || !run.Iterations[0].Tests.Suites[0].TimedOut {
