@@ -175,6 +175,40 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
+// Covers T5: when the provider answers one run before its time, which a person had tried, all others go on as well.
+func TestProviderIsBack(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t, func(call int, w http.ResponseWriter) bool {
+		if call > 1 {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Retry-After", "3600")
+		w.WriteHeader(http.StatusTooManyRequests)
+		io.WriteString(w, `{"error":{"message":"slow down"}}`)
+		return true
+	})
+	ts := newTestServer(t, testOptions{env: p.env()})
+	issues := []int{ts.issue}
+	other, err := ts.gh.As("acme").OpenIssue(greetRepo, "The greeting lacks its comma", "Still.")
+	ts.must(err)
+	issues = append(issues, other)
+	for _, n := range issues {
+		ts.issue = n
+		ts.label("acme")
+		ts.until("waits for the provider", func(r *pipeline.Run) bool { return r.Task.Issue == n && r.Await != nil && r.Await.Model })
+	}
+	if n := p.called(); n != 1 {
+		t.Fatalf("%d calls before anybody asks for one, want one", n)
+	}
+	ts.comment("acme", "/forge retry")
+	ts.until("is verified with the other", func(r *pipeline.Run) bool {
+		first, err := ts.s.DB.Load(t.Context(), 1)
+		ts.must(err)
+		return first.State == pipeline.StateVerified && len(first.Gates) == 0 && r.State == pipeline.StateVerified
+	})
+}
+
 // The demo's tape says what it is when it is asked to work on another issue.
 func TestDemoKnowsOneIssue(t *testing.T) {
 	t.Parallel()
