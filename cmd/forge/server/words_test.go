@@ -244,3 +244,77 @@ func TestRequestedChangesAreDismissed(t *testing.T) {
 		t.Errorf("it is %s after %d iterations, notes %q", run.State, len(run.Iterations), run.Notes)
 	}
 }
+
+// A verified run lives until its pull request does not: closing its issue ends nothing, and what
+// is requested then is worked on. A second run beside the open pull request is refused.
+func TestIssueClosedAfterTheVerdict(t *testing.T) {
+	t.Parallel()
+	ts := newTestServer(t, testOptions{tape: servertest.GreeterTape + noted})
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateVerified)
+	acme, pull := ts.gh.As("acme"), run.Published.Pull.Number
+	ts.must(acme.Close(greetRepo, ts.issue))
+	ts.outcome("issues", "run 1 lives on until its pull request")
+	ts.must(acme.Review(greetRepo, pull, githubtest.Review{Event: "REQUEST_CHANGES", Body: "Write down why."}))
+	run = ts.until("comes to an end again", func(r *pipeline.Run) bool { return len(r.Reopened) == 1 && r.State != pipeline.StateRunning })
+	if run.State != pipeline.StateVerified || len(run.Iterations) != 2 {
+		t.Errorf("it is %s after %d iterations: %+v", run.State, len(run.Iterations), run.Gate())
+	}
+	ts.must(acme.Close(greetRepo, ts.issue)) // opens it again
+	ts.comment("acme", "/forge run")
+	ts.outcome("issue_comment", "not started: Run 1 has ended")
+	pulls, err := ts.gh.Pulls(greetRepo)
+	ts.must(err)
+	if len(pulls) != 1 {
+		t.Errorf("there are %d pull requests", len(pulls))
+	}
+}
+
+// Who requests changes and sets the branch to a fix of their own before the work goes back has it
+// looked at: the reviewer rules on what was requested, and nobody is told that it alone does nothing.
+func TestRequestedChangesArePushed(t *testing.T) {
+	t.Parallel()
+	tape := servertest.GreeterTape + "-- quality 1@2/1 --\n@expect asked for by a person]\n@expect This needs quotes.\n>>> submit\nsummary: Quoted.\nrisk: 1\nfindings: []\n" +
+		"rulings: [{id: F1, verdict: fixed, why: it is quoted, evidence: \"greet.sh:1\"}, {id: F2, verdict: fixed, why: see greet.sh, evidence: \"greet.sh:1\"}]\n"
+	ts := newTestServer(t, testOptions{tape: tape, on: once(pipeline.EventPhaseApproved, func(ts *testServer, r *pipeline.Run) {
+		ts.must(ts.gh.As("acme").Review(greetRepo, r.Published.Pull.Number, githubtest.Review{Event: "REQUEST_CHANGES", Body: "Quote it.", Path: "greet.sh", Line: 1, Comment: "This needs quotes."}))
+		ts.outcome("pull_request_review", "2 changes requested")
+		fix := "echo \"hello, $1\"\n"
+		_, err := ts.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: r.Branch, Message: "Quote it", Force: true, Files: map[string]*string{"greet.sh": &fix}})
+		ts.must(err)
+		ts.outcome("push", "the run goes on from")
+	})})
+	ts.label("acme")
+	run := ts.until("ends or asks", func(r *pipeline.Run) bool { return r.State != pipeline.StateRunning })
+	if run.State != pipeline.StateVerified || len(run.Iterations) != 1 || len(run.Findings) != 2 {
+		t.Errorf("it is %s after %d iterations: %+v", run.State, len(run.Iterations), run.Gate())
+	}
+	if got := ts.hints(run.Published.Pull.Number); len(got) > 0 {
+		t.Errorf("it says %q", got)
+	}
+}
+
+// Where a human is asked because nothing is done, an approval is told what does answer, and
+// changes that are requested are the answer.
+func TestReviewsAtTheGate(t *testing.T) {
+	t.Parallel()
+	tape := servertest.GreeterTape + "-- implementer 2/1 --\n>>> submit\nsummary: Nothing to do\naddressed: [{id: F1, what: it was thought about}]\n" + strings.NewReplacer("implementer 2/", "implementer 2@3/",
+		"addressed: [", "addressed: [{id: F2, what: written down}, ", "rulings: [", "rulings: [{id: F2, verdict: fixed, why: see NOTES.md}, ").Replace(noted)
+	ts := newTestServer(t, testOptions{tape: tape, on: once(pipeline.EventPhaseApproved, func(ts *testServer, r *pipeline.Run) {
+		ts.must(ts.gh.As("acme").Review(greetRepo, r.Published.Pull.Number, githubtest.Review{Event: "REQUEST_CHANGES", Body: "Think about it."}))
+		ts.outcome("pull_request_review", "1 change requested")
+	})})
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateWaiting)
+	pull := run.Published.Pull.Number
+	ts.must(ts.gh.As("acme").Review(greetRepo, pull, githubtest.Review{Event: "APPROVE"}))
+	ts.outcome("pull_request_review", "acme is told what such words do")
+	if said := ts.comments(); !strings.Contains(said, "An approval alone does not answer what run 1 asks. `/forge accept`: take it as it is") {
+		t.Errorf("it says %s", said)
+	}
+	ts.must(ts.gh.As("acme").Review(greetRepo, pull, githubtest.Review{Event: "REQUEST_CHANGES", Body: "Write down why."}))
+	run = ts.until("ends or asks", func(r *pipeline.Run) bool { return r.Gates[0].Closed && r.State != pipeline.StateRunning })
+	if run.State != pipeline.StateVerified || len(run.Iterations) != 2 || len(run.Findings) != 2 {
+		t.Errorf("it is %s after %d iterations: %+v", run.State, len(run.Iterations), run.Gate())
+	}
+}
