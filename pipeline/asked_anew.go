@@ -172,7 +172,7 @@ func keptWords(known, found *Finding) *Finding {
 }
 
 // identify gives what a person asks for its identity. One whose words were replaced keeps that of
-// the words that it had: who asks for just these asks for something else. So does who says the
+// the words that it had: asking for just these asks for something else. So does saying the
 // same on another line.
 func (l *Loop) identify(f *Finding) {
 	f.Fingerprint = f.Digest()

@@ -204,7 +204,7 @@ func (v Renderer) finding(f *pipeline.Finding, sha string) string {
 	return fmt.Sprintf("**%s**%s: %s", severityName(f.Severity), at, v.line(f.Message, 600))
 }
 
-// Left lists what is not mended: findings, failures, flaky tests.
+// Left lists what is not fixed: findings, failures, flaky tests.
 func (v Renderer) Left(limit int) []string {
 	var open []pipeline.Finding
 	seen := map[string]string{} // the SHA whose lines the finding names

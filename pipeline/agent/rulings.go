@@ -56,7 +56,7 @@ func (c *claim) changed() bool {
 // product, unless it is tests or writing that they speak of, or that they stand on.
 func (c *claim) fulfils(f *pipeline.Finding) bool {
 	switch {
-	case c.product || asksWriting.MatchString(f.Message):
+	case c.product || change.AboutNoEffect(f.Message) || asksWriting.MatchString(f.Message):
 		return true
 	case testname.IsFile(f.File) || asksTests.MatchString(f.Message):
 		return c.code
@@ -66,11 +66,12 @@ func (c *claim) fulfils(f *pipeline.Finding) bool {
 	return !source.Knows(f.File)
 }
 
-// What people ask for on a line of code and no code of the product does, by words of several languages.
+// What people ask for and no code of the product does, by words of several languages.
 var (
-	asksWriting = lazyregexp.New(`(?i)comment|komment|coment|коммент|注释|コメント|doc(?:s|u|\b|[- ]?string)|dok(?:u|\b)|докум|文档|ドキュメント|read ?me|change ?log|release ?notes?|` +
-		`\.(?:md|rst|adoc|txt)\b|expla|expli|erklär|поясн|说明|説明|descri|décri|beschreib|опиш|typo|spell|wording|grammar|tippfehler|rechtschreib|faute|опечат|` +
-		`formatt?|indent|white ?space|blank line|dead code|unreachable|unused|redundant|renam|renomm|umbenen|file ?name|\bmove|verschieb|déplac`)
+	asksWriting = lazyregexp.New(`(?i)komment|coment|коммент|注释|コメント|doc(?:s|u|\b)|dok(?:u|\b)|докум|文档|ドキュメント|` +
+		`read ?me|change ?log|release ?notes?|\.(?:md|rst|adoc|txt)\b|expla|expli|erklär|поясн|说明|説明|descri|décri|beschreib|опиш|` +
+		`typo|spell|wording|grammar|tippfehler|rechtschreib|faute|опечат|formatt?|indent|white ?space|blank line|` +
+		`renam|renomm|umbenen|file ?name|\bmove|verschieb|déplac`)
 	asksTests = lazyregexp.New(`(?i)test|spec\b|\bcover|тест|测试|テスト`)
 )
 

@@ -21,7 +21,8 @@ type exit struct {
 
 // exiting is what can end a process in JavaScript, by whatever name. What is around a process
 // is asked about anyway.
-var exiting = lazyregexp.New(`\b(?:process|exit|reallyExit|globalThis|global|constructor|Reflect|eval|Function)\b|\bthis\s*\[|\b(?:import|require)\s*\(\s*[^'"\s]`)
+var exiting = lazyregexp.New(`\b(?:process|exit|reallyExit|globalThis|global|constructor|Reflect|eval|Function)\b|` +
+	`\bthis\s*\[|\b(?:import|require)\s*\(\s*[^'"\s]`)
 
 // mayExit reports whether the change has JavaScript of the product that may end a process.
 func (v *verdict) mayExit() bool {

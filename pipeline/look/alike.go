@@ -54,7 +54,7 @@ var (
 )
 
 // otherwise reports whether a line of package.json has another file for who loads the package in another way,
-// but for one that only hands on what the package has.
+// except for one that only hands on what the package has.
 func (b *base) otherwise(line string) bool {
 	for _, m := range byLoader.FindAllStringSubmatch(line, -1) {
 		at := slices.IndexFunc(b.files, func(f File) bool { return f.New && strings.HasSuffix(f.Name, m[1]) })

@@ -60,7 +60,8 @@ func (x *Executor) leaksBefore(ctx context.Context, run *pipeline.Run, still []t
 		told := func(is pipeline.Issue) bool { // as a finding, which says the same of the history
 			return is.Finding.Rule == secretRule+l.Rule && is.Finding.File == l.File && strings.Contains(is.Finding.Message, l.Redacted)
 		}
-		if slices.ContainsFunc(still, same) || slices.ContainsFunc(run.Findings, told) || run.Cleared[l.Name] != "" || approved(run, named) || len(words) == text.MaxLeaks {
+		known := slices.ContainsFunc(still, same) || slices.ContainsFunc(run.Findings, told)
+		if known || run.Cleared[l.Name] != "" || approved(run, named) || len(words) == text.MaxLeaks {
 			continue
 		}
 		words = append(words, fmt.Sprintf("%s what looks like a secret (%s, %s). A later one takes it out, but the branch's history keeps it: whoever owns it has to revoke it, "+

@@ -141,7 +141,7 @@ func (s *Story) Answer(choice string, n int, text string) {
 			At: s.At}})
 }
 
-// Bounced tells a run up to the commit that mends the first review's findings.
+// Bounced tells a run up to the commit that fixes the first review's findings.
 func (s *Story) Bounced() {
 	s.Plan()
 	s.Implement(1, 0, 1, "Retries with growing pauses.")

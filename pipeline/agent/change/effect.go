@@ -230,6 +230,9 @@ var aboutKinds = map[source.Kind]*lazyregexp.Regexp{
 	source.Hint:    lazyregexp.New(`(?i)\b(?:type hints?|annotat\w+|typing|mypy|pyright)\b`),
 }
 
+// AboutNoEffect reports whether words name what has no effect: a comment, dead code, a hint.
+func AboutNoEffect(words string) bool { return Place{About: words}.kinds(nil) != 0 }
+
 // kinds are those tokens without effect that count at a place: it holds such, or they are
 // what is said of it.
 func (p Place) kinds(list []source.Token) source.Kind {
