@@ -47,7 +47,7 @@ var vocabulary = []string{
 	"pipeline/look",
 	"pipeline/align", "pipeline/command", "pipeline/config", "pipeline/fair", "pipeline/fence", "pipeline/glob", "pipeline/lazyregexp", "pipeline/lens", "pipeline/lock",
 	"pipeline/measure",
-	"pipeline/mergeable", "pipeline/module", "pipeline/panics", "pipeline/point",
+	"pipeline/mergeable", "pipeline/module", "pipeline/needs", "pipeline/panics", "pipeline/point",
 	"pipeline/proof", "pipeline/quality", "pipeline/racetest", "pipeline/record", "pipeline/role", "pipeline/rollout",
 	"pipeline/source", "pipeline/testedit", "pipeline/testname", "pipeline/text", "pipeline/track", "pipeline/upstream", "pipeline/worktree", "pipeline/written",
 }
@@ -56,8 +56,8 @@ var vocabulary = []string{
 // made for tests may use them.
 var onlyIn = map[string][]string{
 	"database/sql": {"pipeline/store", "pipeline/work"}, // work names the transactions that it adds jobs to, and runs no statement
-	"os/exec":      {"pipeline/sandbox"},
-	"testing":      {},
+	"os/exec":      {"pipeline/sandbox", "pipeline/needs"},
+	"testing":      {"pipeline/needs"}, // tests of every package import it
 }
 
 // topLevel is all that stands at the top of the tree, dot-files aside.
