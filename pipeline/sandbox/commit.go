@@ -42,7 +42,7 @@ type CommitOptions struct {
 // options give the same SHA. A protected path is a *ProtectedError; what looks like a
 // secret is a *pipeline.Fault of that class, and leaves no object behind.
 func (g *Gateway) Commit(ctx context.Context, repo pipeline.Repo, o CommitOptions) (string, error) {
-	if err := o.check(); err != nil {
+	if err := checkCommit(&o); err != nil {
 		return "", fmt.Errorf("commit to %s: %w", repo.FullName(), err)
 	}
 	lock := g.lock(repo)
@@ -58,7 +58,7 @@ func (g *Gateway) Commit(ctx context.Context, repo pipeline.Repo, o CommitOption
 	return sha, nil
 }
 
-func (o *CommitOptions) check() error {
+func checkCommit(o *CommitOptions) error {
 	switch {
 	case o.Parent != "" && !isOID(o.Parent):
 		return fmt.Errorf("parent %q is not a full SHA", o.Parent)
@@ -138,14 +138,14 @@ func (g *Gateway) commit(ctx context.Context, repo pipeline.Repo, o CommitOption
 	if len(parents) == 0 && o.Parent != "" {
 		parents = []string{o.Parent}
 	}
-	return o.commitTree(ctx, git, tree, parents...)
+	return git.commitTree(ctx, &o, tree, parents...)
 }
 
 // runName is what a Forge-Run trailer may hold.
 var runName = lazyregexp.New(`^[A-Za-z0-9._/-]*$`)
 
 // message is the whole message of the commit.
-func (o *CommitOptions) message() string {
+func messageOf(o *CommitOptions) string {
 	var trailers []string
 	if o.Run != "" {
 		trailers = append(trailers, "Forge-Run: "+o.Run)
@@ -157,14 +157,14 @@ func (o *CommitOptions) message() string {
 }
 
 // commitTree makes the commit object.
-func (o *CommitOptions) commitTree(ctx context.Context, git git, tree string, parents ...string) (string, error) {
+func (g git) commitTree(ctx context.Context, o *CommitOptions, tree string, parents ...string) (string, error) {
 	date := fmt.Sprintf("@%d +0000", o.Time.Unix())
 	args := []string{"commit-tree", tree}
 	for _, p := range parents {
 		args = append(args, "-p", p)
 	}
-	return line(git.run(ctx, gitCall{
-		args: args, stdin: strings.NewReader(o.message()),
+	return line(g.run(ctx, gitCall{
+		args: args, stdin: strings.NewReader(messageOf(o)),
 		env: []string{
 			"GIT_AUTHOR_NAME=" + o.Author, "GIT_AUTHOR_EMAIL=" + o.Email, "GIT_AUTHOR_DATE=" + date,
 			"GIT_COMMITTER_NAME=" + o.Author, "GIT_COMMITTER_EMAIL=" + o.Email, "GIT_COMMITTER_DATE=" + date,

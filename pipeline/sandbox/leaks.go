@@ -86,7 +86,7 @@ func (g *Gateway) checkCommit(ctx context.Context, git git, o CommitOptions) err
 	if g.secrets == nil {
 		return nil
 	}
-	l := leaving{message: o.message()}
+	l := leaving{message: messageOf(&o)}
 	var specs []string
 	for _, c := range o.Changes {
 		specs = append(specs, o.Parent+":"+c.Path)

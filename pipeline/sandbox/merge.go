@@ -28,13 +28,13 @@ type Merged struct {
 func (g *Gateway) Merge(ctx context.Context, repo pipeline.Repo, theirs string, o CommitOptions) (Merged, error) {
 	o.Changes = nil
 	doing := fmt.Sprintf("merge %s into %s of %s", theirs, o.Parent, repo.FullName())
-	if err := errors.Join(o.check(), checkOIDs(theirs, o.Parent, cmp.Or(o.Base, o.Parent))); err != nil {
+	if err := errors.Join(checkCommit(&o), checkOIDs(theirs, o.Parent, cmp.Or(o.Base, o.Parent))); err != nil {
 		return Merged{}, fmt.Errorf("%s: %w", doing, err)
 	}
 	lock := g.lock(repo)
 	lock.RLock()
 	defer lock.RUnlock()
-	m, err := o.merge(ctx, g.git(repo), theirs)
+	m, err := g.git(repo).merge(ctx, &o, theirs)
 	if err != nil {
 		return Merged{}, fmt.Errorf("%s: %w", doing, err)
 	}
@@ -66,18 +66,18 @@ func (g git) holds(ctx context.Context, sha, ancestor string) (bool, error) {
 	return err == nil, err
 }
 
-func (o *CommitOptions) merge(ctx context.Context, git git, theirs string) (m Merged, err error) {
-	if there, err := git.holds(ctx, o.Parent, theirs); err != nil {
+func (g git) merge(ctx context.Context, o *CommitOptions, theirs string) (m Merged, err error) {
+	if there, err := g.holds(ctx, o.Parent, theirs); err != nil {
 		return m, err
 	} else if there {
 		return Merged{SHA: o.Parent}, nil
 	}
-	ours, err := o.related(ctx, git, theirs)
+	ours, err := g.related(ctx, o, theirs)
 	if err != nil {
 		return m, err
 	}
 	var failed *gitError
-	out, err := git.run(ctx, gitCall{args: []string{"merge-tree", "--write-tree", "-z", "--name-only", "--messages", ours, theirs}})
+	out, err := g.run(ctx, gitCall{args: []string{"merge-tree", "--write-tree", "-z", "--name-only", "--messages", ours, theirs}})
 	if errors.As(err, &failed) && failed.code == 1 {
 		out = []byte(failed.stdout)
 	} else if err != nil {
@@ -85,7 +85,7 @@ func (o *CommitOptions) merge(ctx context.Context, git git, theirs string) (m Me
 	}
 	tree, rest, _ := strings.Cut(string(out), "\x00")
 	m.Conflicts, m.Why = conflicts(rest)
-	sha, err := o.commitTree(ctx, git, tree, o.Parent, theirs)
+	sha, err := g.commitTree(ctx, o, tree, o.Parent, theirs)
 	if failed != nil && failed.stdout != "" {
 		m.Markers = sha
 	} else {
@@ -96,13 +96,13 @@ func (o *CommitOptions) merge(ctx context.Context, git git, theirs string) (m Me
 
 // related is the parent, or, where it has no history in common with theirs, a commit of its
 // tree that is made on o.Base. Nothing refers to that one: it is for a merge to be tried with.
-func (o *CommitOptions) related(ctx context.Context, git git, theirs string) (string, error) {
-	_, err := git.run(ctx, gitCall{args: []string{"merge-base", o.Parent, theirs}})
+func (g git) related(ctx context.Context, o *CommitOptions, theirs string) (string, error) {
+	_, err := g.run(ctx, gitCall{args: []string{"merge-base", o.Parent, theirs}})
 	var failed *gitError
 	if err == nil || o.Base == "" || !errors.As(err, &failed) || failed.code != 1 {
 		return o.Parent, err
 	}
-	return o.commitTree(ctx, git, o.Parent+"^{tree}", o.Base)
+	return g.commitTree(ctx, o, o.Parent+"^{tree}", o.Base)
 }
 
 // conflicts reads what git merge-tree -z --name-only says behind the tree: paths, an

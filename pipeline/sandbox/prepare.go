@@ -146,7 +146,7 @@ func (t *tree) keepable(name string) (bool, error) {
 func within(name, dir string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }
 
 // note notes a file that is not kept.
-func (p *Prepared) note(name string) {
+func noteLeft(p *Prepared, name string) {
 	if len(p.Left) < maxLeft {
 		p.Left = append(p.Left, name)
 	} else {
@@ -170,7 +170,7 @@ func (w *worker) leftBehind(ctx context.Context, kept *Prepared) ([]string, erro
 		case taken[name], path.Base(name) == "__pycache__", tracked && want.mode == modeSub:
 			return skip(info)
 		case refuseGit(name, info) != nil && !tracked:
-			kept.note(name)
+			noteLeft(kept, name)
 			return skip(info)
 		case info.IsDir() && dirs[name]:
 			return nil
@@ -178,7 +178,7 @@ func (w *worker) leftBehind(ctx context.Context, kept *Prepared) ([]string, erro
 			if same, err := t.same(name, info, &want); err != nil || same {
 				return err
 			}
-			kept.note(name)
+			noteLeft(kept, name)
 			return nil
 		}
 		fresh = append(fresh, name)
@@ -209,7 +209,7 @@ func (t *tree) sort(ctx context.Context, names []string, taken map[string]bool, 
 			return nil, nil, err
 		}
 		if !info.IsDir() {
-			kept.note(name)
+			noteLeft(kept, name)
 			continue
 		}
 		entries, err := t.readDir(name)
