@@ -10,7 +10,7 @@ import (
 	"forge/github/render/rendertest"
 	"forge/pipeline"
 	"forge/pipeline/module"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // V9: an issue keeps a module that is left for later, once, however often the attempt to
@@ -207,7 +207,7 @@ type shelf struct {
 	fails error
 }
 
-func (s *shelf) Keep(context.Context, pipeline.Repo, string, string, []worktree.Change) (string, error) {
+func (s *shelf) Keep(context.Context, pipeline.Repo, string, string, []workspace.Change) (string, error) {
 	s.kept++
 	return rendertest.SHA(1), s.fails
 }

@@ -16,7 +16,7 @@ import (
 	"forge/pipeline/agent/change"
 	"forge/pipeline/config"
 	"forge/pipeline/module"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // What is not seen in code is shown to the reviewer.
@@ -381,8 +381,8 @@ func TestTools(t *testing.T) {
 // faultyWorkspace is one whose sandbox is gone.
 type faultyWorkspace struct{ *dirWorkspace }
 
-func (faultyWorkspace) Run(context.Context, worktree.Command) (worktree.Result, error) {
-	return worktree.Result{}, fmt.Errorf("run: %w", &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "sandbox unavailable"})
+func (faultyWorkspace) Run(context.Context, workspace.Command) (workspace.Result, error) {
+	return workspace.Result{}, fmt.Errorf("run: %w", &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "sandbox unavailable"})
 }
 
 // TestSandboxFault checks that a workspace's fault ends the phase, after what it
@@ -576,7 +576,7 @@ func TestUncoveredOfAModule(t *testing.T) {
 // withSubmodule is a tree with something in a submodule.
 type withSubmodule struct{ Workspace }
 
-func (w withSubmodule) Run(ctx context.Context, c worktree.Command) (worktree.Result, error) {
+func (w withSubmodule) Run(ctx context.Context, c workspace.Command) (workspace.Result, error) {
 	res, err := w.Workspace.Run(ctx, c)
 	res.Outside = []string{"lib"}
 	return res, err

@@ -20,6 +20,7 @@ import (
 	"forge/pipeline/look"
 	"forge/pipeline/sandbox"
 	"forge/pipeline/testname"
+	"forge/pipeline/workspace"
 
 	"golang.org/x/tools/txtar"
 )
@@ -273,7 +274,7 @@ func (c *corpus) open(ctx context.Context, sha string) (Tree, error) {
 	if w != nil {
 		return &lent{w, c, key}, w.Checkout(ctx, sha)
 	}
-	w, err := c.m.Open(context.WithoutCancel(ctx), sandbox.OpenOptions{Name: "corpus", GitDir: c.dir, Commit: sha, Cache: key})
+	w, err := c.m.Open(context.WithoutCancel(ctx), workspace.OpenOptions{Name: "corpus", GitDir: c.dir, Commit: sha, Cache: key})
 	return &lent{w, c, key}, err
 }
 

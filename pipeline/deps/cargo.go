@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"forge/pipeline/lazyregexp"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // source is where the work tree is while its dependencies are installed.
@@ -55,7 +55,7 @@ func (f *finder) cargo() ([]*Project, error) {
 		if len(elsewhere) > 0 {
 			p.hints = []string{notOfRegistries(elsewhere)}
 		}
-		p.steps = []worktree.Command{{Dir: root + "/cargo", Env: env, Timeout: timeout,
+		p.steps = []workspace.Command{{Dir: root + "/cargo", Env: env, Timeout: timeout,
 			Args: []string{"cargo", "fetch", "--locked", "--manifest-path=" + path.Join(source, manifest)}}}
 		p.env = append(env, "CARGO_NET_OFFLINE=true")
 		out = append(out, p)

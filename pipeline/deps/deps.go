@@ -21,7 +21,7 @@ import (
 
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // format is part of every key: trees that were made in another way are not used.
@@ -54,13 +54,13 @@ type Project struct {
 	unasked   []string // package indexes that are named, in whose place the server's registry is asked
 	hints     []string // what may help when it fails
 
-	stage   map[string][]byte  // files of the tree, before anything is run
-	steps   []worktree.Command //
-	mounts  bool               // its node_modules directories are shown in the work tree
-	shown   []string           // other directories of its tree that are
-	classes []string           // files that decide it by their names and what they declare
-	tree    string             // its directory in the tree
-	env     []string           // of commands that use it
+	stage   map[string][]byte   // files of the tree, before anything is run
+	steps   []workspace.Command //
+	mounts  bool                // its node_modules directories are shown in the work tree
+	shown   []string            // other directories of its tree that are
+	classes []string            // files that decide it by their names and what they declare
+	tree    string              // its directory in the tree
+	env     []string            // of commands that use it
 }
 
 // String names a project for people.

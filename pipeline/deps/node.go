@@ -13,7 +13,7 @@ import (
 
 	"forge/pipeline/glob"
 	"forge/pipeline/lazyregexp"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // nodePackage is what of a package.json decides what is installed.
@@ -295,7 +295,7 @@ func (f *finder) registries(p *Project, config []byte) (out []string) {
 
 // nodeSteps are the commands that install. Managers other than npm are fetched by
 // it, in the version that the repository names.
-func (f *finder) nodeSteps(p *Project, lock string, settings []byte, pkg *nodePackage) []worktree.Command {
+func (f *finder) nodeSteps(p *Project, lock string, settings []byte, pkg *nodePackage) []workspace.Command {
 	manager, version, _ := strings.Cut(pkg.PackageManager, "@")
 	version, _, _ = strings.Cut(version, "+") // a checksum
 	if locked := p.stage[path.Join(p.tree, lock)]; p.Manager == "yarn" && isBerry(locked) {
@@ -323,7 +323,7 @@ func (f *finder) nodeSteps(p *Project, lock string, settings []byte, pkg *nodePa
 	if !f.host.Scripts {
 		args = append(args, "--ignore-scripts")
 	}
-	return []worktree.Command{{Dir: path.Join(root, p.tree), Args: args, Timeout: timeout, Env: f.npmEnv()}}
+	return []workspace.Command{{Dir: path.Join(root, p.tree), Args: args, Timeout: timeout, Env: f.npmEnv()}}
 }
 
 // npmEnv leads npm, and the managers that it fetches, to the gateway.

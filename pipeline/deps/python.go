@@ -11,7 +11,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"forge/pipeline/lazyregexp"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // testGroup is what people call the extras, groups and files of what tests need.
@@ -220,7 +220,7 @@ type list struct {
 
 // pipSteps are the commands that install some lists. pip wants checksums of all that
 // one command installs, or of none; so those lists that have them come first, alone.
-func (f *finder) pipSteps(p *Project, tree string, lists map[string]list) []worktree.Command {
+func (f *finder) pipSteps(p *Project, tree string, lists map[string]list) []workspace.Command {
 	var locked, hashed, plain, limits []string
 	for i, name := range slices.Sorted(maps.Keys(lists)) {
 		l := lists[name]
@@ -244,13 +244,13 @@ func (f *finder) pipSteps(p *Project, tree string, lists map[string]list) []work
 	if !f.host.Scripts {
 		args = append(args, "--only-binary=:all:") // what is not built yet runs a script of its own
 	}
-	var steps []worktree.Command
+	var steps []workspace.Command
 	if len(locked) > 0 {
 		locked = append(locked, "--no-deps")
 	}
 	for _, what := range [][]string{locked, hashed, plain} {
 		if len(what) > 0 {
-			steps = append(steps, worktree.Command{Dir: root, Args: slices.Concat(args, what, limits), Timeout: timeout, Env: []string{
+			steps = append(steps, workspace.Command{Dir: root, Args: slices.Concat(args, what, limits), Timeout: timeout, Env: []string{
 				"PIP_INDEX_URL=" + f.host.Registry["pypi"] + "/simple/", "PIP_CONFIG_FILE=/dev/null", "PIP_CACHE_DIR=/scratch/pip", "TMPDIR=/scratch",
 				"PIP_NO_INPUT=1", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_ROOT_USER_ACTION=ignore", "PIP_RETRIES=0"}})
 		}

@@ -22,18 +22,18 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/fence"
 	"forge/pipeline/text"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // change is the options of a commit of one file.
-func change(parent, path, content string) CommitOptions {
-	return CommitOptions{
+func change(parent, path, content string) workspace.CommitOptions {
+	return workspace.CommitOptions{
 		Parent: parent, Message: "change " + strings.ReplaceAll(path, "\x00", ""), Author: "forge[bot]", Email: "forge@example.com", Time: fixedTime,
-		Changes: []worktree.Change{{Path: path, Content: []byte(content)}},
+		Changes: []workspace.Change{{Path: path, Content: []byte(content)}},
 	}
 }
 
-func (f *fixture) mustCommit(t *testing.T, o CommitOptions) string {
+func (f *fixture) mustCommit(t *testing.T, o workspace.CommitOptions) string {
 	t.Helper()
 	sha, err := f.gateway.Commit(t.Context(), f.repo, o)
 	if err != nil {
@@ -72,7 +72,7 @@ func TestGatewayReads(t *testing.T) {
 		t.Error("File at --help: no error")
 	}
 	o := change(f.head, "moved.txt", sources["pkg/deep/b.txt"])
-	o.Changes = append(o.Changes, worktree.Change{Path: "pkg/deep/b.txt", Deleted: true})
+	o.Changes = append(o.Changes, workspace.Change{Path: "pkg/deep/b.txt", Deleted: true})
 	diff, err := g.Diff(ctx, f.repo, f.head, f.mustCommit(t, o))
 	if err != nil || !strings.Contains(diff, "rename from pkg/deep/b.txt\nrename to moved.txt\n") {
 		t.Errorf("Diff = %q, %v; want a rename", diff, err)
@@ -83,8 +83,8 @@ func TestGatewayReads(t *testing.T) {
 func TestCommit(t *testing.T) {
 	f := newFixture(t, sources)
 	o := change(f.head, "a/b.txt", "one\n")
-	o.Changes = append(o.Changes, worktree.Change{Path: "run.sh", Exec: true, Content: []byte("#!/bin/sh\n")},
-		worktree.Change{Path: "README.md", Deleted: true}, worktree.Change{Path: "README.md/now/a/dir", Content: []byte("x")})
+	o.Changes = append(o.Changes, workspace.Change{Path: "run.sh", Exec: true, Content: []byte("#!/bin/sh\n")},
+		workspace.Change{Path: "README.md", Deleted: true}, workspace.Change{Path: "README.md/now/a/dir", Content: []byte("x")})
 	sha := f.mustCommit(t, o)
 	if again := f.mustCommit(t, o); again != sha {
 		t.Errorf("the same commit again = %s; want %s", again, sha)
@@ -112,7 +112,7 @@ func TestMerge(t *testing.T) {
 	ctx, g := t.Context(), f.gateway
 	ours := f.mustCommit(t, change(f.head, "a.txt", "one\n2\n3\n4\n5\n"))
 	theirs := f.mustCommit(t, change(f.head, "a.txt", "1\n2\n3\n4\nfive\n"))
-	o := CommitOptions{Parent: ours, Message: "merge main", Author: "forge[bot]", Email: "forge@example.com", Time: fixedTime}
+	o := workspace.CommitOptions{Parent: ours, Message: "merge main", Author: "forge[bot]", Email: "forge@example.com", Time: fixedTime}
 	merged, err := g.Merge(ctx, f.repo, theirs, o)
 	if err != nil || len(merged.Conflicts) > 0 || merged.Markers != "" {
 		t.Fatalf("Merge = %+v, %v", merged, err)
@@ -132,9 +132,9 @@ func TestMerge(t *testing.T) {
 		t.Errorf("a merge of what is there = %s, %v; want %s", same.SHA, err, sha)
 	}
 	clash := change(f.head, "a.txt", "uno\n2\n3\n4\n5\n")
-	clash.Changes = append(clash.Changes, worktree.Change{Path: "ö ß.txt", Content: []byte("theirs\n")}, worktree.Change{Path: "b.txt", Deleted: true})
+	clash.Changes = append(clash.Changes, workspace.Change{Path: "ö ß.txt", Content: []byte("theirs\n")}, workspace.Change{Path: "b.txt", Deleted: true})
 	mine := change(ours, "ö ß.txt", "ours\n")
-	mine.Changes = append(mine.Changes, worktree.Change{Path: "b.txt", Content: []byte("b, changed\n")})
+	mine.Changes = append(mine.Changes, workspace.Change{Path: "b.txt", Content: []byte("b, changed\n")})
 	o.Parent = f.mustCommit(t, mine)
 	other := f.mustCommit(t, clash)
 	merged, err = g.Merge(ctx, f.repo, other, o)
@@ -151,7 +151,7 @@ func TestMerge(t *testing.T) {
 	// Merged by hand, it is a merge like others, even where nothing had to be edited.
 	hand := o
 	hand.Parent, hand.Parents = merged.Markers, []string{o.Parent, other}
-	for _, changes := range [][]worktree.Change{nil, {{Path: "a.txt", Content: []byte("both\n")}}} {
+	for _, changes := range [][]workspace.Change{nil, {{Path: "a.txt", Content: []byte("both\n")}}} {
 		hand.Changes = changes
 		sha, err := g.Commit(ctx, f.repo, hand)
 		if err != nil {
@@ -177,7 +177,7 @@ func TestMergeUnrelated(t *testing.T) {
 	ctx, g := t.Context(), f.gateway
 	ours := f.mustCommit(t, change("", "a.txt", "one\n2\n3\n4\n5\n"))
 	theirs := f.mustCommit(t, change(f.head, "a.txt", "1\n2\n3\n4\nfive\n"))
-	o := CommitOptions{Parent: ours, Message: "merge main", Author: "forge[bot]", Email: "forge@example.com", Time: fixedTime}
+	o := workspace.CommitOptions{Parent: ours, Message: "merge main", Author: "forge[bot]", Email: "forge@example.com", Time: fixedTime}
 	if merged, err := g.Merge(ctx, f.repo, theirs, o); err == nil {
 		t.Errorf("Merge from nowhere = %+v", merged)
 	}
@@ -266,7 +266,7 @@ func TestCommitRefuses(t *testing.T) {
 		o := change(f.head, path, "x")
 		o.Protected = []string{"secret/**"}
 		_, err := f.gateway.Commit(t.Context(), f.repo, o)
-		var refused *ProtectedError
+		var refused *workspace.ProtectedError
 		if got := errors.As(err, &refused); got != protected {
 			t.Errorf("Commit(%q) = %v; want protected %v", path, err, protected)
 		}
@@ -275,10 +275,13 @@ func TestCommitRefuses(t *testing.T) {
 			t.Errorf("Commit(%q) that the operator allowed: %v", path, err)
 		}
 	}
-	for name, spoil := range map[string]func(*CommitOptions){
-		"message": func(o *CommitOptions) { o.Message = " " }, "author": func(o *CommitOptions) { o.Author = "a<b>" },
-		"email": func(o *CommitOptions) { o.Email = "" }, "time": func(o *CommitOptions) { o.Time = o.Time.AddDate(-3000, 0, 0); o.Time = CommitOptions{}.Time },
-		"parent": func(o *CommitOptions) { o.Parent = "HEAD" }, "twice": func(o *CommitOptions) { o.Changes = append(o.Changes, o.Changes[0]) },
+	for name, spoil := range map[string]func(*workspace.CommitOptions){
+		"message": func(o *workspace.CommitOptions) { o.Message = " " }, "author": func(o *workspace.CommitOptions) { o.Author = "a<b>" },
+		"email": func(o *workspace.CommitOptions) { o.Email = "" }, "time": func(o *workspace.CommitOptions) {
+			o.Time = o.Time.AddDate(-3000, 0, 0)
+			o.Time = workspace.CommitOptions{}.Time
+		},
+		"parent": func(o *workspace.CommitOptions) { o.Parent = "HEAD" }, "twice": func(o *workspace.CommitOptions) { o.Changes = append(o.Changes, o.Changes[0]) },
 	} {
 		o := change(f.head, "x", "x")
 		spoil(&o)
@@ -294,11 +297,11 @@ func TestDelete(t *testing.T) {
 	f := newFixture(t, sources)
 	ctx, g, branch := t.Context(), f.gateway, "forge/issue-1--auth"
 	one := f.mustCommit(t, change(f.head, "a.txt", "1"))
-	if err := g.Push(ctx, f.repo, "", PushOptions{Branch: branch, SHA: one}); err != nil {
+	if err := g.Push(ctx, f.repo, "", workspace.PushOptions{Branch: branch, SHA: one}); err != nil {
 		t.Fatal(err)
 	}
 	human := f.commitTo(t, branch, map[string]string{"human.txt": "mine\n"})
-	var moved *MovedError
+	var moved *workspace.MovedError
 	if err := g.Delete(ctx, f.repo, "", branch, one); !errors.As(err, &moved) || moved.Head != human {
 		t.Errorf("delete over a human's commit: %v; want MovedError at %s", err, human)
 	}
@@ -326,10 +329,10 @@ func TestPushOfWhatIsLost(t *testing.T) {
 	g, branch, lost := f.gateway, "forge/issue-1", errors.New("another server has the run")
 	ctx := fence.With(t.Context(), func() error { return lost })
 	one := f.mustCommit(t, change(f.head, "a.txt", "1"))
-	if err := g.Push(ctx, f.repo, "", PushOptions{Branch: branch, SHA: one}); !errors.Is(err, lost) {
+	if err := g.Push(ctx, f.repo, "", workspace.PushOptions{Branch: branch, SHA: one}); !errors.Is(err, lost) {
 		t.Errorf("push: %v; want %v", err, lost)
 	}
-	if err := g.Push(t.Context(), f.repo, "", PushOptions{Branch: branch, SHA: one}); err != nil {
+	if err := g.Push(t.Context(), f.repo, "", workspace.PushOptions{Branch: branch, SHA: one}); err != nil {
 		t.Fatal(err)
 	}
 	if err := g.Delete(ctx, f.repo, "", branch, one); !errors.Is(err, lost) {
@@ -347,7 +350,7 @@ func TestPush(t *testing.T) {
 	one := f.mustCommit(t, change(f.head, "a.txt", "1"))
 	two := f.mustCommit(t, change(one, "a.txt", "2"))
 	push := func(sha, old string) error {
-		return g.Push(ctx, f.repo, "", PushOptions{Branch: branch, SHA: sha, Old: old})
+		return g.Push(ctx, f.repo, "", workspace.PushOptions{Branch: branch, SHA: sha, Old: old})
 	}
 
 	if err := push(one, ""); err != nil {
@@ -359,7 +362,7 @@ func TestPush(t *testing.T) {
 	if sha, err := g.Resolve(ctx, f.repo, branch); err != nil || sha != one {
 		t.Errorf("Resolve after Push = %s, %v; want %s", sha, err, one)
 	}
-	var moved *MovedError
+	var moved *workspace.MovedError
 	if err := push(two, ""); !errors.As(err, &moved) || moved.Moved() != one {
 		t.Errorf("push over a branch that must not exist: %v; want MovedError at %s", err, one)
 	}
@@ -385,7 +388,7 @@ func TestPush(t *testing.T) {
 		t.Errorf("push to a branch that was deleted: %v; want MovedError without a head", err)
 	}
 	for _, bad := range []string{"main", "forge/", "forge/../main", "refs/heads/main", "refs/heads/forge/x", "forge/a b", "forge/x.lock", "-forge/x"} {
-		if err := g.Push(ctx, f.repo, "", PushOptions{Branch: bad, SHA: one}); err == nil {
+		if err := g.Push(ctx, f.repo, "", workspace.PushOptions{Branch: bad, SHA: one}); err == nil {
 			t.Errorf("push to %q: no error", bad)
 		}
 	}
@@ -393,8 +396,8 @@ func TestPush(t *testing.T) {
 	if err := writeFile(filepath.Join(f.remote, "hooks", "pre-receive"), hook, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	var rejected *RejectedError
-	if err := g.Push(ctx, f.repo, "", PushOptions{Branch: "forge/issue-2", SHA: one}); !errors.As(err, &rejected) ||
+	var rejected *workspace.RejectedError
+	if err := g.Push(ctx, f.repo, "", workspace.PushOptions{Branch: "forge/issue-2", SHA: one}); !errors.As(err, &rejected) ||
 		!strings.Contains(rejected.Rejected(), "GH013") {
 		t.Errorf("push against a rule: %v; want RejectedError with GH013", err)
 	}
@@ -405,7 +408,7 @@ func TestPushRace(t *testing.T) {
 	f := newFixture(t, map[string]string{"a": "a"})
 	branch := "forge/race"
 	head := f.mustCommit(t, change(f.head, "a", "b"))
-	if err := f.gateway.Push(t.Context(), f.repo, "", PushOptions{Branch: branch, SHA: head}); err != nil {
+	if err := f.gateway.Push(t.Context(), f.repo, "", workspace.PushOptions{Branch: branch, SHA: head}); err != nil {
 		t.Fatal(err)
 	}
 	races := 25
@@ -418,7 +421,7 @@ func TestPushRace(t *testing.T) {
 		var wg sync.WaitGroup
 		var botErr, humanErr error
 		wg.Go(func() {
-			botErr = f.gateway.Push(t.Context(), f.repo, "", PushOptions{Branch: branch, SHA: bot, Old: head})
+			botErr = f.gateway.Push(t.Context(), f.repo, "", workspace.PushOptions{Branch: branch, SHA: bot, Old: head})
 		})
 		wg.Go(func() {
 			humanErr = exec.Command("git", "--git-dir="+f.remote, "update-ref", "refs/heads/"+branch, human, head).Run()
@@ -565,7 +568,7 @@ func TestToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := g.Push(t.Context(), repo, token, PushOptions{Branch: "forge/x", SHA: sha}); err != nil {
+	if err := g.Push(t.Context(), repo, token, workspace.PushOptions{Branch: "forge/x", SHA: sha}); err != nil {
 		t.Fatal(err)
 	}
 	secrets := []string{token, base64.StdEncoding.EncodeToString([]byte("x-access-token:" + token))}

@@ -14,7 +14,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/text"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // Caps on what a look at the history gives out, and how long it may take.
@@ -129,7 +129,7 @@ func (w *worker) blame(ctx context.Context, name string, from, to int) (string, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, historyTimeout)
 	defer cancel()
-	o, err := w.overlay(ctx, head, []worktree.Change{{Path: name, Exec: info.Mode()&0o100 != 0, Content: content}})
+	o, err := w.overlay(ctx, head, []workspace.Change{{Path: name, Exec: info.Mode()&0o100 != 0, Content: content}})
 	if err != nil {
 		return "", fmt.Errorf("blame %s: %w", name, err)
 	}
@@ -274,7 +274,7 @@ func (o *overlay) close() {
 }
 
 // overlay writes a commit's tree with changes.
-func (w *worker) overlay(ctx context.Context, head string, changes []worktree.Change) (o *overlay, err error) {
+func (w *worker) overlay(ctx context.Context, head string, changes []workspace.Change) (o *overlay, err error) {
 	o = &overlay{git: w.git}
 	if o.dir, err = os.MkdirTemp(w.Dir, "overlay-"); err != nil {
 		return nil, err

@@ -10,33 +10,26 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/text"
+	"forge/pipeline/workspace"
 )
-
-// Merged is what became of a merge.
-type Merged struct {
-	SHA       string   // of the merge; empty with conflicts
-	Conflicts []string // paths that do not merge by themselves
-	Markers   string   // with conflicts: SHA of a commit that holds the merge with markers in these paths, to be merged by hand; nothing refers to it
-	Why       []string // with conflicts: git's words, one for each
-}
 
 // Merge makes a commit that brings theirs into o.Parent: the parent's own when it
 // holds theirs already. It touches no work tree and runs nothing of the repository.
 // o.Changes is not used. The same options give the same SHAs; nothing is pushed. Where
 // somebody has begun the branch anew and the two have no history in common, the trees
 // decide: the parent's counts as made from o.Base.
-func (g *Gateway) Merge(ctx context.Context, repo pipeline.Repo, theirs string, o CommitOptions) (Merged, error) {
+func (g *Gateway) Merge(ctx context.Context, repo pipeline.Repo, theirs string, o workspace.CommitOptions) (workspace.Merged, error) {
 	o.Changes = nil
 	doing := fmt.Sprintf("merge %s into %s of %s", theirs, o.Parent, repo.FullName())
 	if err := errors.Join(checkCommit(&o), checkOIDs(theirs, o.Parent, cmp.Or(o.Base, o.Parent))); err != nil {
-		return Merged{}, fmt.Errorf("%s: %w", doing, err)
+		return workspace.Merged{}, fmt.Errorf("%s: %w", doing, err)
 	}
 	lock := g.lock(repo)
 	lock.RLock()
 	defer lock.RUnlock()
 	m, err := g.git(repo).merge(ctx, &o, theirs)
 	if err != nil {
-		return Merged{}, fmt.Errorf("%s: %w", doing, err)
+		return workspace.Merged{}, fmt.Errorf("%s: %w", doing, err)
 	}
 	return m, nil
 }
@@ -66,11 +59,11 @@ func (g git) holds(ctx context.Context, sha, ancestor string) (bool, error) {
 	return err == nil, err
 }
 
-func (g git) merge(ctx context.Context, o *CommitOptions, theirs string) (m Merged, err error) {
+func (g git) merge(ctx context.Context, o *workspace.CommitOptions, theirs string) (m workspace.Merged, err error) {
 	if there, err := g.holds(ctx, o.Parent, theirs); err != nil {
 		return m, err
 	} else if there {
-		return Merged{SHA: o.Parent}, nil
+		return workspace.Merged{SHA: o.Parent}, nil
 	}
 	ours, err := g.related(ctx, o, theirs)
 	if err != nil {
@@ -96,7 +89,7 @@ func (g git) merge(ctx context.Context, o *CommitOptions, theirs string) (m Merg
 
 // related is the parent, or, where it has no history in common with theirs, a commit of its
 // tree that is made on o.Base. Nothing refers to that one: it is for a merge to be tried with.
-func (g git) related(ctx context.Context, o *CommitOptions, theirs string) (string, error) {
+func (g git) related(ctx context.Context, o *workspace.CommitOptions, theirs string) (string, error) {
 	_, err := g.run(ctx, gitCall{args: []string{"merge-base", o.Parent, theirs}})
 	var failed *gitError
 	if err == nil || o.Base == "" || !errors.As(err, &failed) || failed.code != 1 {

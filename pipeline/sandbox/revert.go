@@ -8,30 +8,31 @@ import (
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/workspace"
 )
 
 // Revert makes a commit on o.Parent that takes back what came with the commits after
 // from up to to, as git revert does, each of them or the merge at once. It touches no
 // work tree. o.Changes is not used. With conflicts there is no commit.
-func (g *Gateway) Revert(ctx context.Context, repo pipeline.Repo, from, to string, o CommitOptions) (Merged, error) {
+func (g *Gateway) Revert(ctx context.Context, repo pipeline.Repo, from, to string, o workspace.CommitOptions) (workspace.Merged, error) {
 	o.Changes = nil
 	doing := fmt.Sprintf("revert %s of %s", short(to), repo.FullName())
 	if err := errors.Join(checkCommit(&o), checkOIDs(from, to, o.Parent)); err != nil {
-		return Merged{}, fmt.Errorf("%s: %w", doing, err)
+		return workspace.Merged{}, fmt.Errorf("%s: %w", doing, err)
 	}
 	lock := g.lock(repo)
 	lock.RLock()
 	defer lock.RUnlock()
 	m, err := g.git(repo).revert(ctx, &o, from, to)
 	if err != nil {
-		return Merged{}, fmt.Errorf("%s: %w", doing, err)
+		return workspace.Merged{}, fmt.Errorf("%s: %w", doing, err)
 	}
 	return m, nil
 }
 
 // revert merges three ways, with the commit that is taken back as the base: git before
 // 2.40 finds a base by itself alone, so what was before is made a child of it.
-func (g git) revert(ctx context.Context, o *CommitOptions, from, to string) (m Merged, err error) {
+func (g git) revert(ctx context.Context, o *workspace.CommitOptions, from, to string) (m workspace.Merged, err error) {
 	if there, err := g.holds(ctx, o.Parent, to); err != nil {
 		return m, err
 	} else if !there {
@@ -60,7 +61,7 @@ func (g git) revert(ctx context.Context, o *CommitOptions, from, to string) (m M
 		return m, err
 	}
 	if now == tree { // it was taken back already
-		return Merged{SHA: o.Parent}, nil
+		return workspace.Merged{SHA: o.Parent}, nil
 	}
 	m.SHA, err = g.commitTree(ctx, o, tree, o.Parent)
 	return m, err

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // setup is what the server tells a worker before anything else.
@@ -243,7 +243,7 @@ func (w *worker) handle(ctx context.Context, r request) (any, error) {
 		return nil, errors.New("the worker is not set up")
 	}
 	if r.Method == "run" || r.Method == "warm" {
-		c, err := unmarshal[worktree.Command](r.Method, r.Params)
+		c, err := unmarshal[workspace.Command](r.Method, r.Params)
 		if err != nil {
 			return nil, err
 		}

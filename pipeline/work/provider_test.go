@@ -21,7 +21,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/config"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // shelf is a work tree in memory.
@@ -58,8 +58,8 @@ func (s *shelf) Remove(_ context.Context, path string) error {
 	return nil
 }
 
-func (s *shelf) Run(context.Context, worktree.Command) (worktree.Result, error) {
-	return worktree.Result{}, nil
+func (s *shelf) Run(context.Context, workspace.Command) (workspace.Result, error) {
+	return workspace.Result{}, nil
 }
 
 // office carries out phases with real agents, whose model is behind HTTP.

@@ -14,7 +14,7 @@ import (
 	"forge/pipeline/deps"
 	"forge/pipeline/registry"
 	"forge/pipeline/sandbox"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // Dependencies say how a repository's dependencies are installed.
@@ -64,7 +64,7 @@ func (x *Executor) provide(ctx context.Context, run *pipeline.Run, ws *sandbox.W
 	if p.failed != nil {
 		x.o.Log.Warn("install dependencies", "run", run.ID, "error", p.failed)
 		p.told = append(p.told, deps.CannotInstall+": "+p.failed.Error())
-		if err := ws.Use(ctx, "", sandbox.Use{}); err != nil { // those of another commit are not this one's
+		if err := ws.Use(ctx, "", workspace.Use{}); err != nil { // those of another commit are not this one's
 			return err
 		}
 	}
@@ -91,7 +91,7 @@ func (x *Executor) misfits(ctx context.Context, run *pipeline.Run, ws *sandbox.W
 			return nil, err
 		}
 		if deps.InMoreTools(wants) {
-			r, err := ws.Run(ctx, worktree.Command{Args: []string{"/bin/sh", "-c", deps.MoreToolScript}, Timeout: time.Minute})
+			r, err := ws.Run(ctx, workspace.Command{Args: []string{"/bin/sh", "-c", deps.MoreToolScript}, Timeout: time.Minute})
 			if err != nil {
 				return nil, err
 			}
@@ -114,7 +114,7 @@ func (x *Executor) misfits(ctx context.Context, run *pipeline.Run, ws *sandbox.W
 // provided is what a commit's tests are given.
 type provided struct {
 	key    string // of the tree that was installed; "": none
-	use    sandbox.Use
+	use    workspace.Use
 	told   []string
 	failed error // why there is nothing, which is no fault of the commit's
 }
@@ -261,7 +261,7 @@ func (x *Executor) hostTools(ctx context.Context, ws *sandbox.Workspace) (map[st
 	if known != nil && x.o.Now().Sub(at) < toolsFor {
 		return known, nil
 	}
-	r, err := ws.Run(ctx, worktree.Command{Args: []string{"/bin/sh", "-c", deps.ToolScript}, Timeout: time.Minute})
+	r, err := ws.Run(ctx, workspace.Command{Args: []string{"/bin/sh", "-c", deps.ToolScript}, Timeout: time.Minute})
 	if err != nil {
 		return nil, err
 	}
@@ -278,17 +278,17 @@ func (x *Executor) install(ctx context.Context, run *pipeline.Run, ws *sandbox.W
 		return deps.ReadTree(about)
 	}
 	x.o.Log.Info("installing dependencies", "run", run.ID, "files", strings.Join(recipe.Inputs(), " "))
-	return x.kept(ctx, run, ws, recipe.Key, func(ctx context.Context, in sandbox.Installer) (*deps.Tree, error) { return recipe.Make(ctx, in) })
+	return x.kept(ctx, run, ws, recipe.Key, func(ctx context.Context, in workspace.Installer) (*deps.Tree, error) { return recipe.Make(ctx, in) })
 }
 
 // useOf says how commands use a tree.
-func useOf(tree *deps.Tree) sandbox.Use {
-	var use sandbox.Use
+func useOf(tree *deps.Tree) workspace.Use {
+	var use workspace.Use
 	for _, m := range tree.Mounts {
-		use.Mounts = append(use.Mounts, sandbox.Mount{From: m.From, To: m.To})
+		use.Mounts = append(use.Mounts, workspace.Mount{From: m.From, To: m.To})
 	}
 	for _, e := range tree.Env {
-		use.Env = append(use.Env, sandbox.DirEnv{Dir: e.Dir, Env: e.Env})
+		use.Env = append(use.Env, workspace.DirEnv{Dir: e.Dir, Env: e.Env})
 	}
 	return use
 }

@@ -18,7 +18,7 @@ import (
 	"forge/pipeline/registry"
 	"forge/pipeline/sandbox"
 	"forge/pipeline/sandbox/sandboxtest"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 func TestMain(m *testing.M) { sandboxtest.Main(m) }
@@ -78,7 +78,7 @@ func TestFailedInstallationLeavesNoOtherDependencies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ws, err := x.o.Spaces.Open(t.Context(), sandbox.OpenOptions{Name: "test"})
+	ws, err := x.o.Spaces.Open(t.Context(), workspace.OpenOptions{Name: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestFailedInstallationLeavesNoOtherDependencies(t *testing.T) {
 		t.Fatalf("the recipe of the first commit: %+v, %v", recipe, err)
 	}
 	run.Base, run.Head = shas[0], shas[1]
-	err = ws.Install(t.Context(), sandbox.Installation{Key: recipe.Key, Make: func(ctx context.Context, in sandbox.Installer) ([]byte, error) {
+	err = ws.Install(t.Context(), workspace.Installation{Key: recipe.Key, Make: func(ctx context.Context, in workspace.Installer) ([]byte, error) {
 		if err := in.Stage(ctx, "left.txt", []byte("left 1.0.0")); err != nil {
 			return nil, err
 		}
@@ -107,7 +107,7 @@ func TestFailedInstallationLeavesNoOtherDependencies(t *testing.T) {
 	}
 	sees := func() string {
 		t.Helper()
-		r, err := ws.Run(t.Context(), worktree.Command{Args: []string{"/bin/sh", "-c", "cat " + sandbox.DepsPath + "/left.txt 2>/dev/null || echo nothing"}, Timeout: time.Minute})
+		r, err := ws.Run(t.Context(), workspace.Command{Args: []string{"/bin/sh", "-c", "cat " + workspace.DepsPath + "/left.txt 2>/dev/null || echo nothing"}, Timeout: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"forge/pipeline/lens"
 	"forge/pipeline/sandbox"
 	"forge/pipeline/work"
+	"forge/pipeline/workspace"
 )
 
 // Viewer reads a change for one thing alone.
@@ -90,7 +91,7 @@ func (x *Executor) view(ctx context.Context, run *pipeline.Run, job agent.Job, l
 func (x *Executor) openView(ctx context.Context, run *pipeline.Run, name string, opening *sync.Mutex) (*sandbox.Workspace, error) {
 	opening.Lock()
 	defer opening.Unlock()
-	ws, err := x.o.Spaces.Open(ctx, sandbox.OpenOptions{
+	ws, err := x.o.Spaces.Open(ctx, workspace.OpenOptions{
 		Name: name, GitDir: x.o.Gateway.Dir(run.Repo), Commit: run.Head, Cache: cacheKey(run.Repo), Owner: run.Root(),
 	})
 	if err != nil {

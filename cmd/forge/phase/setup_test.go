@@ -20,7 +20,7 @@ import (
 	"forge/pipeline/registry"
 	"forge/pipeline/sandbox"
 	"forge/pipeline/sandbox/sandboxtest"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // bench is an executor with a sandbox and a registry, whose repository has some commits.
@@ -105,7 +105,7 @@ func (b *bench) requests() []string {
 // open opens a workspace on a commit, with all that it is provided with.
 func (b *bench) open(sha string) *sandbox.Workspace {
 	b.t.Helper()
-	ws, err := b.o.Spaces.Open(b.t.Context(), sandbox.OpenOptions{Name: "test", GitDir: b.o.Gateway.Dir(b.run.Repo), Commit: sha, Cache: cacheKey(b.run.Repo)})
+	ws, err := b.o.Spaces.Open(b.t.Context(), workspace.OpenOptions{Name: "test", GitDir: b.o.Gateway.Dir(b.run.Repo), Commit: sha, Cache: cacheKey(b.run.Repo)})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func (b *bench) open(sha string) *sandbox.Workspace {
 // sees is what a script prints in a workspace.
 func (b *bench) sees(ws *sandbox.Workspace, script string) string {
 	b.t.Helper()
-	r, err := ws.Run(b.t.Context(), worktree.Command{Args: []string{"/bin/sh", "-c", script}, Timeout: time.Minute})
+	r, err := ws.Run(b.t.Context(), workspace.Command{Args: []string{"/bin/sh", "-c", script}, Timeout: time.Minute})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -318,7 +318,7 @@ func TestSetupBelongsToOneRepository(t *testing.T) {
 	if cacheKey(other.Repo) == cacheKey(b.run.Repo) {
 		t.Fatal("both repositories have one cache")
 	}
-	ws, err := b.o.Spaces.Open(t.Context(), sandbox.OpenOptions{Name: "other", GitDir: b.o.Gateway.Dir(b.run.Repo), Commit: b.shas[0], Cache: cacheKey(other.Repo)})
+	ws, err := b.o.Spaces.Open(t.Context(), workspace.OpenOptions{Name: "other", GitDir: b.o.Gateway.Dir(b.run.Repo), Commit: b.shas[0], Cache: cacheKey(other.Repo)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,7 +330,7 @@ func TestSetupBelongsToOneRepository(t *testing.T) {
 	if _, ok := ws.Installed(filepath.Base(kept[0])); ok {
 		t.Error("another repository's setup is found")
 	}
-	if err := ws.Use(t.Context(), "", sandbox.Use{Layer: sandbox.Layer{Key: filepath.Base(kept[0]), Mounts: []sandbox.Mount{{From: "0", To: "build"}}}}); err == nil {
+	if err := ws.Use(t.Context(), "", workspace.Use{Layer: workspace.Layer{Key: filepath.Base(kept[0]), Mounts: []workspace.Mount{{From: "0", To: "build"}}}}); err == nil {
 		t.Error("another repository's setup can be used")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"forge/pipeline/check"
 	"forge/pipeline/config"
 	"forge/pipeline/sandbox"
+	"forge/pipeline/workspace"
 )
 
 // test judges the change by its tests and by the base's own, looks at the
@@ -181,7 +182,7 @@ func (t *trees) open(ctx context.Context, sha string) (check.Tree, error) {
 		return lent{t.ws}, t.x.provide(ctx, t.run, t.ws, sha)
 	}
 	var err error
-	t.ws, err = t.x.o.Spaces.Open(ctx, sandbox.OpenOptions{
+	t.ws, err = t.x.o.Spaces.Open(ctx, workspace.OpenOptions{
 		Name: cmp.Or(t.name, fmt.Sprintf("verdict-%d", t.run.ID)), GitDir: t.x.o.Gateway.Dir(t.run.Repo), Commit: sha, Cache: cacheKey(t.run.Repo), Owner: t.run.Root(),
 	})
 	if err != nil {

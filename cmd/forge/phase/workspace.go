@@ -11,6 +11,7 @@ import (
 	"forge/pipeline/glob"
 	"forge/pipeline/sandbox"
 	"forge/pipeline/text"
+	"forge/pipeline/workspace"
 )
 
 // at returns the run's workspace with sha checked out, fetching it when the
@@ -36,7 +37,7 @@ func (x *Executor) at(ctx context.Context, run *pipeline.Run, sha string) (*sand
 	if err != nil {
 		return nil, err
 	}
-	ws, err = x.o.Spaces.Open(ctx, sandbox.OpenOptions{
+	ws, err = x.o.Spaces.Open(ctx, workspace.OpenOptions{
 		Name: fmt.Sprintf("run-%d", run.ID), GitDir: x.o.Gateway.Dir(run.Repo), Commit: sha, Cache: cacheKey(run.Repo), Owner: run.Root(),
 		Protected: run.Config.Paths.Protected, Owners: ownersOf(run), Taken: taken,
 	})

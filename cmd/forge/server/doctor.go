@@ -35,7 +35,7 @@ import (
 	"forge/pipeline/sandbox"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // Grade is how bad something is.
@@ -483,20 +483,20 @@ func (d *doctor) sandbox(ctx context.Context) {
 	}
 	d.ok("sandbox", "bubblewrap works: no network, no capabilities, a user of its own")
 	d.cgroups(spaces.Cgroups())
-	ws, err := spaces.Open(ctx, sandbox.OpenOptions{Name: "doctor", Cache: "doctor"})
+	ws, err := spaces.Open(ctx, workspace.OpenOptions{Name: "doctor", Cache: "doctor"})
 	if err != nil {
 		d.say("tools", GradeBad, "", "%v", err)
 		return
 	}
 	defer ws.Close()
-	r, err := ws.Run(ctx, worktree.Command{Args: []string{"/bin/sh", "-c", deps.ToolScript}})
+	r, err := ws.Run(ctx, workspace.Command{Args: []string{"/bin/sh", "-c", deps.ToolScript}})
 	if err != nil {
 		d.say("tools", GradeBad, "", "%v", err)
 		return
 	}
 	tools := deps.ParseTools(string(r.Stdout))
 	if d.repo != "" {
-		if r, err := ws.Run(ctx, worktree.Command{Args: []string{"/bin/sh", "-c", deps.MoreToolScript}}); err == nil {
+		if r, err := ws.Run(ctx, workspace.Command{Args: []string{"/bin/sh", "-c", deps.MoreToolScript}}); err == nil {
 			more := deps.ParseTools(string(r.Stdout))
 			maps.Copy(more, tools)
 			d.tools <- more
