@@ -19,24 +19,26 @@ import (
 // sub-package follows its parent. Everybody may import the vocabulary and their own
 // sub-packages.
 var mayImport = map[string][]string{
-	"pipeline":          {},
-	"pipeline/secrets":  {"pipeline"},
-	"pipeline/store":    {"pipeline"},
-	"pipeline/work":     {"pipeline"},
-	"pipeline/agent":    {"pipeline"},
-	"pipeline/check":    {"pipeline"},
-	"pipeline/sandbox":  {"pipeline"},
-	"pipeline/identity": {"pipeline"},
-	"pipeline/registry": {},
-	"pipeline/deps":     {"pipeline"},
-	"pipeline/simulate": {"pipeline"}, // plays pipeline's own decisions against a model
-	"webhook":           {"pipeline"},
-	"github":            {"pipeline"},
-	"github/githubtest": {"pipeline"},
-	"learn":             {"pipeline"},
-	"cmd/forge":         {"*"},
+	"pipeline":                         {},
+	"pipeline/secrets":                 {"pipeline"},
+	"pipeline/store":                   {"pipeline"},
+	"pipeline/work":                    {"pipeline"},
+	"pipeline/agent":                   {"pipeline", "pipeline/workspace"},
+	"pipeline/check":                   {"pipeline", "pipeline/workspace"},
+	"pipeline/workspace":               {"pipeline"},
+	"pipeline/workspace/workspacetest": {"pipeline", "pipeline/workspace", "pipeline/sandbox"},
+	"pipeline/sandbox":                 {"pipeline", "pipeline/workspace"},
+	"pipeline/identity":                {"pipeline"},
+	"pipeline/registry":                {},
+	"pipeline/deps":                    {"pipeline", "pipeline/workspace"},
+	"pipeline/simulate":                {"pipeline"}, // plays pipeline's own decisions against a model
+	"webhook":                          {"pipeline"},
+	"github":                           {"pipeline", "pipeline/workspace"},
+	"github/githubtest":                {"pipeline"},
+	"learn":                            {"pipeline"},
+	"cmd/forge":                        {"*"},
 	"cmd/forge/phase": {"pipeline", "pipeline/agent", "pipeline/check", "pipeline/deps", "pipeline/identity", "pipeline/registry",
-		"pipeline/sandbox", "pipeline/work", "github"},
+		"pipeline/work", "pipeline/workspace", "github"},
 	"cmd/forge/memory": {"pipeline", "pipeline/agent", "pipeline/store", "pipeline/work", "learn", "learn/predict", "learn/recall",
 		"learn/reflect", "learn/impact", "learn/cite"},
 }
@@ -49,7 +51,7 @@ var vocabulary = []string{
 	"pipeline/measure",
 	"pipeline/mergeable", "pipeline/module", "pipeline/needs", "pipeline/panics", "pipeline/point",
 	"pipeline/proof", "pipeline/quality", "pipeline/racetest", "pipeline/record", "pipeline/role", "pipeline/rollout",
-	"pipeline/source", "pipeline/testedit", "pipeline/testname", "pipeline/text", "pipeline/track", "pipeline/upstream", "pipeline/worktree", "pipeline/written",
+	"pipeline/source", "pipeline/testedit", "pipeline/testname", "pipeline/text", "pipeline/track", "pipeline/upstream", "pipeline/written",
 }
 
 // onlyIn are imports that belong to one package alone; test files and packages

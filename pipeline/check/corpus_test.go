@@ -59,13 +59,13 @@ type corpus struct {
 
 	caches map[string]string // of a commit: what compiles nothing starts without a build cache
 	mu     sync.Mutex
-	idle   map[string][]*sandbox.Workspace // by their cache
+	idle   map[string][]workspace.Workspace // by their cache
 }
 
 // readCorpus reads the cases of some directories of testdata.
 func readCorpus(t testing.TB, dirs ...string) *corpus {
 	t.Helper()
-	c := &corpus{bases: map[string]*corpusBase{}, caches: map[string]string{}, idle: map[string][]*sandbox.Workspace{}}
+	c := &corpus{bases: map[string]*corpusBase{}, caches: map[string]string{}, idle: map[string][]workspace.Workspace{}}
 	t.Cleanup(func() {
 		for _, list := range c.idle {
 			for _, w := range list {
@@ -266,7 +266,7 @@ func gitCorpus(t testing.TB, in []byte, args ...string) string {
 func (c *corpus) open(ctx context.Context, sha string) (Tree, error) {
 	c.mu.Lock()
 	key := c.caches[sha]
-	var w *sandbox.Workspace
+	var w workspace.Workspace
 	if n := len(c.idle[key]); n > 0 {
 		w, c.idle[key] = c.idle[key][n-1], c.idle[key][:n-1]
 	}
@@ -280,7 +280,7 @@ func (c *corpus) open(ctx context.Context, sha string) (Tree, error) {
 
 // lent is a workspace that goes back to the corpus.
 type lent struct {
-	*sandbox.Workspace
+	workspace.Workspace
 	c   *corpus
 	key string
 }

@@ -118,7 +118,7 @@ func warmGo(t testing.TB, m *sandbox.Manager) {
 }
 
 // openRepository writes an archive's files into a workspace.
-func openRepository(t *testing.T, m *sandbox.Manager, archive *txtar.Archive) *sandbox.Workspace {
+func openRepository(t *testing.T, m *sandbox.Manager, archive *txtar.Archive) workspace.Workspace {
 	t.Helper()
 	files := map[string]string{}
 	for _, f := range archive.Files {

@@ -148,7 +148,7 @@ func TestDependencies(t *testing.T) { // D1, S9
 		t.Errorf("dependencies that were taken away: %q", got)
 	}
 	// A repository does not see another one's.
-	stranger, err := m.Open(t.Context(), workspace.OpenOptions{Name: "run/2", GitDir: f.gateway.Dir(f.repo), Commit: f.head, Cache: "acme/other"})
+	stranger, err := m.open(t.Context(), workspace.OpenOptions{Name: "run/2", GitDir: f.gateway.Dir(f.repo), Commit: f.head, Cache: "acme/other"})
 	if err != nil {
 		t.Fatal(err)
 	}

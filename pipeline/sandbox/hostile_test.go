@@ -82,7 +82,7 @@ func TestEditsRefuseProtected(t *testing.T) {
 		".github/ISSUE_TEMPLATE/bug.md": "a\n", "src/gen/x.pb.go": "package gen\n", "src/main.go": "package main\n", "plain/deep/AGENTS.md": "a\n",
 	})
 	protected := []string{"migrations/", "db", "docs/**/v1.md", "**/*.pb.go"}
-	w, err := newManager(t, Options{Unsafe: true}).Open(t.Context(), workspace.OpenOptions{
+	w, err := newManager(t, Options{Unsafe: true}).open(t.Context(), workspace.OpenOptions{
 		Name: "run/1", GitDir: f.gateway.Dir(f.repo), Commit: f.head, Cache: "x", Protected: protected, Allow: []string{"plain/allowed/AGENTS.md"},
 	})
 	if err != nil {

@@ -203,7 +203,7 @@ func (g *Gateway) LeaksOfCommits(ctx context.Context, repo pipeline.Repo, sha st
 			return nil, 0, fmt.Errorf("look through commit %s for secrets: %w", commit, err)
 		}
 		for _, l := range leaks {
-			found = append(found, workspace.CommitLeak{commit, l})
+			found = append(found, workspace.CommitLeak{Commit: commit, Leak: l})
 		}
 	}
 	return found, more, nil

@@ -147,7 +147,7 @@ func newManager(t testing.TB, o Options) *Manager {
 // open opens a workspace on the fixture's commit.
 func (f *fixture) open(t testing.TB, m *Manager, commit string) *Workspace {
 	t.Helper()
-	w, err := m.Open(t.Context(), workspace.OpenOptions{Name: "run/1", GitDir: f.gateway.Dir(f.repo), Commit: commit, Cache: "acme/widgets"})
+	w, err := m.open(t.Context(), workspace.OpenOptions{Name: "run/1", GitDir: f.gateway.Dir(f.repo), Commit: commit, Cache: "acme/widgets"})
 	if err != nil {
 		t.Fatal(err)
 	}

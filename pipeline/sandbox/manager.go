@@ -373,7 +373,7 @@ func (m *Manager) Probe(ctx context.Context) error {
 	if fresh {
 		return nil
 	}
-	w, err := m.Open(ctx, workspace.OpenOptions{Name: "probe", Cache: "probe"})
+	w, err := m.open(ctx, workspace.OpenOptions{Name: "probe", Cache: "probe"})
 	if err != nil {
 		return &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "sandbox unavailable: " + err.Error()}
 	}

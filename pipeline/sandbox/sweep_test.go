@@ -191,7 +191,7 @@ func TestFilesWithoutEnd(t *testing.T) {
 	if err != nil || r.Class != classDisk {
 		t.Errorf("it ended as %q, %v; want %q", r.Class, err, classDisk)
 	}
-	if _, err := m.Open(t.Context(), workspace.OpenOptions{Name: "run/2", Cache: "x"}); err == nil || !strings.Contains(err.Error(), "hardly any more files") {
+	if _, err := m.open(t.Context(), workspace.OpenOptions{Name: "run/2", Cache: "x"}); err == nil || !strings.Contains(err.Error(), "hardly any more files") {
 		t.Errorf("a work tree on a disk full of files: %v", err)
 	}
 }

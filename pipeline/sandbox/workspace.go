@@ -58,7 +58,15 @@ type Workspace struct {
 }
 
 // Open starts a worker and, when a commit is given, checks it out.
-func (m *Manager) Open(ctx context.Context, o workspace.OpenOptions) (*Workspace, error) {
+func (m *Manager) Open(ctx context.Context, o workspace.OpenOptions) (workspace.Workspace, error) {
+	w, err := m.open(ctx, o)
+	if err != nil {
+		return nil, err // not a nil *Workspace, which would be an interface that is none
+	}
+	return w, nil
+}
+
+func (m *Manager) open(ctx context.Context, o workspace.OpenOptions) (*Workspace, error) {
 	if o.Commit != "" && !filepath.IsAbs(o.GitDir) {
 		return nil, fmt.Errorf("open workspace %s: git directory %q: must be an absolute path", o.Name, o.GitDir)
 	}
@@ -422,19 +430,13 @@ func (w *Workspace) Symbols(ctx context.Context, query string, max int) (string,
 // Write makes or replaces a file, with the directories on the way. It never goes
 // through a symbolic link, and refuses protected paths (*ProtectedError).
 func (w *Workspace) Write(ctx context.Context, path string, content []byte) error {
-	if err := taken(path, w.open.Taken); err != nil {
-		return err
-	}
-	return owned(w.call(ctx, "write", pathParams{Path: path, Content: content}, nil), w.open.Owners)
+	return guarded(w.open, path, func() error { return w.call(ctx, "write", pathParams{Path: path, Content: content}, nil) })
 }
 
 // Remove removes a file, or a directory with all that is in it. Protected paths are
 // refused (*ProtectedError), and so is a directory that holds one.
 func (w *Workspace) Remove(ctx context.Context, path string) error {
-	if err := taken(path, w.open.Taken); err != nil {
-		return err
-	}
-	return owned(w.call(ctx, "remove", pathParams{Path: path}, nil), w.open.Owners)
+	return guarded(w.open, path, func() error { return w.call(ctx, "remove", pathParams{Path: path}, nil) })
 }
 
 // Run runs a command in the sandbox. A command that fails is a result; the error
@@ -484,11 +486,15 @@ func (w *Workspace) Strays(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return straysOf(w.open, changes)
+}
+
+func straysOf(o workspace.OpenOptions, changes []workspace.Change) error {
 	var strays []error
 	for _, c := range changes {
-		err := taken(c.Path, w.open.Taken)
+		err := taken(c.Path, o.Taken)
 		if err == nil {
-			err = owned(checkProtected(c.Path, w.open.Protected, w.open.Allow), w.open.Owners)
+			err = owned(checkProtected(c.Path, o.Protected, o.Allow), o.Owners)
 		}
 		if err != nil && len(strays) < mostStrays {
 			strays = append(strays, err)

@@ -194,7 +194,7 @@ func TestRefusedPathsNameTheirOwner(t *testing.T) {
 	f := newFixture(t, sources)
 	m := newManager(t, Options{Unsafe: true})
 	owners := map[string]string{"pkg/**": "the module auth"}
-	w, err := m.Open(t.Context(), workspace.OpenOptions{Name: "run/1", GitDir: f.gateway.Dir(f.repo), Commit: f.head, Cache: "acme/widgets",
+	w, err := m.open(t.Context(), workspace.OpenOptions{Name: "run/1", GitDir: f.gateway.Dir(f.repo), Commit: f.head, Cache: "acme/widgets",
 		Protected: []string{"pkg/**", "run.sh"}, Owners: owners})
 	if err != nil {
 		t.Fatal(err)

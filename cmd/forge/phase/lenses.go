@@ -11,7 +11,6 @@ import (
 	"forge/pipeline/agent"
 	"forge/pipeline/identity"
 	"forge/pipeline/lens"
-	"forge/pipeline/sandbox"
 	"forge/pipeline/work"
 	"forge/pipeline/workspace"
 )
@@ -88,7 +87,7 @@ func (x *Executor) view(ctx context.Context, run *pipeline.Run, job agent.Job, l
 	return review, err
 }
 
-func (x *Executor) openView(ctx context.Context, run *pipeline.Run, name string, opening *sync.Mutex) (*sandbox.Workspace, error) {
+func (x *Executor) openView(ctx context.Context, run *pipeline.Run, name string, opening *sync.Mutex) (workspace.Workspace, error) {
 	opening.Lock()
 	defer opening.Unlock()
 	ws, err := x.o.Spaces.Open(ctx, workspace.OpenOptions{

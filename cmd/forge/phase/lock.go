@@ -15,7 +15,6 @@ import (
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/lock"
 	"forge/pipeline/registry"
-	"forge/pipeline/sandbox"
 	"forge/pipeline/workspace"
 )
 
@@ -24,7 +23,7 @@ import (
 type locking struct {
 	x   *Executor
 	run *pipeline.Run
-	ws  *sandbox.Workspace
+	ws  workspace.Workspace
 
 	times  int               // that package managers were run
 	done   [sha256.Size]byte // the work tree that the rest is of
@@ -275,7 +274,7 @@ func (l *locking) write(ctx context.Context, edit deps.Edit, one *deps.Lock, mad
 }
 
 // relock has a package manager write a lock file, with a way to the registries.
-func (x *Executor) relock(ctx context.Context, run *pipeline.Run, ws *sandbox.Workspace, l *deps.Lock) (made deps.Made, report registry.Report, err error) {
+func (x *Executor) relock(ctx context.Context, run *pipeline.Run, ws workspace.Workspace, l *deps.Lock) (made deps.Made, report registry.Report, err error) {
 	o, session, err := x.routed(ctx, run)
 	if err != nil {
 		return made, report, err

@@ -12,7 +12,6 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/deps"
 	"forge/pipeline/registry"
-	"forge/pipeline/sandbox"
 	"forge/pipeline/workspace"
 )
 
@@ -33,7 +32,7 @@ func settled(run *pipeline.Run, sha string) string {
 
 // prepare has the commands of the repository's settings run, unless that was done before.
 // What they fail at is told, as what cannot be installed is.
-func (x *Executor) prepare(ctx context.Context, run *pipeline.Run, ws *sandbox.Workspace, sha string, p *provided) error {
+func (x *Executor) prepare(ctx context.Context, run *pipeline.Run, ws workspace.Workspace, sha string, p *provided) error {
 	if len(run.Config.Setup.Commands) == 0 {
 		return nil
 	}
@@ -83,7 +82,7 @@ func (x *Executor) prepare(ctx context.Context, run *pipeline.Run, ws *sandbox.W
 }
 
 // commands are those of the settings, with all that decides what they leave.
-func (x *Executor) commands(ctx context.Context, run *pipeline.Run, ws *sandbox.Workspace, base, sha string, auto *deps.Recipe,
+func (x *Executor) commands(ctx context.Context, run *pipeline.Run, ws workspace.Workspace, base, sha string, auto *deps.Recipe,
 ) (*deps.Commands, error) {
 	host, err := x.host(ctx, ws)
 	if err != nil {
@@ -107,7 +106,7 @@ func (x *Executor) commands(ctx context.Context, run *pipeline.Run, ws *sandbox.
 
 // carryOut runs the commands in a work tree of its own, on the base commit, or finds what
 // they left before.
-func (x *Executor) carryOut(ctx context.Context, run *pipeline.Run, ws *sandbox.Workspace, base, sha string, auto *deps.Recipe,
+func (x *Executor) carryOut(ctx context.Context, run *pipeline.Run, ws workspace.Workspace, base, sha string, auto *deps.Recipe,
 	commands *deps.Commands,
 ) (*deps.Tree, error) {
 	if about, ok := ws.Installed(commands.Key); ok && !x.stale(about) {
@@ -185,7 +184,7 @@ func (x *Executor) changedSetup(ctx context.Context, run *pipeline.Run, commands
 }
 
 // kept has a tree made and kept under a key, with a way to the registries.
-func (x *Executor) kept(ctx context.Context, run *pipeline.Run, ws *sandbox.Workspace, key string,
+func (x *Executor) kept(ctx context.Context, run *pipeline.Run, ws workspace.Workspace, key string,
 	make func(context.Context, workspace.Installer) (*deps.Tree, error),
 ) (*deps.Tree, error) {
 	o, session, err := x.routed(ctx, run)

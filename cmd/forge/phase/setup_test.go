@@ -103,7 +103,7 @@ func (b *bench) requests() []string {
 }
 
 // open opens a workspace on a commit, with all that it is provided with.
-func (b *bench) open(sha string) *sandbox.Workspace {
+func (b *bench) open(sha string) workspace.Workspace {
 	b.t.Helper()
 	ws, err := b.o.Spaces.Open(b.t.Context(), workspace.OpenOptions{Name: "test", GitDir: b.o.Gateway.Dir(b.run.Repo), Commit: sha, Cache: cacheKey(b.run.Repo)})
 	if err != nil {
@@ -117,7 +117,7 @@ func (b *bench) open(sha string) *sandbox.Workspace {
 }
 
 // sees is what a script prints in a workspace.
-func (b *bench) sees(ws *sandbox.Workspace, script string) string {
+func (b *bench) sees(ws workspace.Workspace, script string) string {
 	b.t.Helper()
 	r, err := ws.Run(b.t.Context(), workspace.Command{Args: []string{"/bin/sh", "-c", script}, Timeout: time.Minute})
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"forge/pipeline/agent"
 	"forge/pipeline/check"
 	"forge/pipeline/config"
-	"forge/pipeline/sandbox"
 	"forge/pipeline/workspace"
 )
 
@@ -168,7 +167,7 @@ type trees struct {
 	x    *Executor
 	run  *pipeline.Run
 	name string // of the workspace; "": the run's verdict
-	ws   *sandbox.Workspace
+	ws   workspace.Workspace
 }
 
 func (t *trees) open(ctx context.Context, sha string) (check.Tree, error) {
@@ -201,6 +200,6 @@ func (t *trees) close() {
 }
 
 // lent is a workspace that is closed when the verdict is done.
-type lent struct{ *sandbox.Workspace }
+type lent struct{ workspace.Workspace }
 
 func (lent) Close() error { return nil }

@@ -9,14 +9,13 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/glob"
-	"forge/pipeline/sandbox"
 	"forge/pipeline/text"
 	"forge/pipeline/workspace"
 )
 
 // at returns the run's workspace with sha checked out, fetching it when the
 // mirror does not have it yet.
-func (x *Executor) at(ctx context.Context, run *pipeline.Run, sha string) (*sandbox.Workspace, error) {
+func (x *Executor) at(ctx context.Context, run *pipeline.Run, sha string) (workspace.Workspace, error) {
 	if err := x.fetch(ctx, run, sha); err != nil {
 		return nil, err
 	}

@@ -59,9 +59,9 @@ type Diagnosis struct {
 // doctor collects diagnoses.
 type doctor struct {
 	o    Options
-	home string           // the state directory of the settings; o's may be one for the time of the look
-	db   *store.DB        // of a server that runs; nil: it is opened
-	work *sandbox.Manager // likewise
+	home string               // the state directory of the settings; o's may be one for the time of the look
+	db   *store.DB            // of a server that runs; nil: it is opened
+	work workspace.Workspaces // likewise
 	mu   sync.Mutex
 	list map[string][]Diagnosis // by area
 
@@ -482,7 +482,9 @@ func (d *doctor) sandbox(ctx context.Context) {
 		return
 	}
 	d.ok("sandbox", "bubblewrap works: no network, no capabilities, a user of its own")
-	d.cgroups(spaces.Cgroups())
+	if held, ok := spaces.(interface{ Cgroups() error }); ok {
+		d.cgroups(held.Cgroups())
+	}
 	ws, err := spaces.Open(ctx, workspace.OpenOptions{Name: "doctor", Cache: "doctor"})
 	if err != nil {
 		d.say("tools", GradeBad, "", "%v", err)
