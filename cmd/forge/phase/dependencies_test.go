@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/deps"
+	"forge/pipeline/needs"
 	"forge/pipeline/registry"
 	"forge/pipeline/sandbox"
 	"forge/pipeline/sandbox/sandboxtest"
@@ -57,9 +57,7 @@ func TestWhoseFaultAnInstallationIs(t *testing.T) {
 // Covers D1: where the dependencies of a commit cannot be installed, its tests do not see
 // those of the commit before: they would pass with what the change no longer asks for.
 func TestFailedInstallationLeavesNoOtherDependencies(t *testing.T) {
-	if _, err := exec.LookPath("bwrap"); err != nil {
-		t.Skip("needs bwrap")
-	}
+	needs.Sandbox(t)
 	mod := "module example.com/app\n\ngo 1.22\n\nrequire example.com/left v1.%d.0\n"
 	x, run, shas := commits(t, map[string]string{"go.mod": fmt.Sprintf(mod, 0)}, map[string]string{"go.mod": fmt.Sprintf(mod, 1)})
 	dir, err := os.MkdirTemp("/tmp", "forge-phase-") // the worker's user must reach it

@@ -17,10 +17,12 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/config"
+	"forge/pipeline/needs"
 	"forge/pipeline/registry"
 	"forge/pipeline/sandbox"
 	"forge/pipeline/sandbox/sandboxtest"
 	"forge/pipeline/workspace"
+	"forge/pipeline/workspace/workspacetest"
 )
 
 // bench is an executor with a sandbox and a registry, whose repository has some commits.
@@ -52,13 +54,22 @@ func (b *bench) setups() int {
 	return strings.Count(b.log.String(), `msg="setting up"`)
 }
 
+// plainBench has commits whose tests run without the sandbox.
+func plainBench(t *testing.T, sets ...map[string]string) *bench {
+	t.Helper()
+	b := &bench{t: t, now: time.Now(), dir: t.TempDir()}
+	b.Executor, b.run, b.shas = commitsIn(t, b.dir, sets...)
+	b.o.Log, b.o.Now = slog.New(slog.DiscardHandler), func() time.Time { return b.now }
+	b.o.Spaces = workspacetest.New(t, nil)
+	b.o.Known = func(context.Context, pipeline.Repo) (map[string]pipeline.KnownFailure, error) { return nil, nil }
+	return b
+}
+
+// newBench has commits whose commands run in the sandbox, with a registry.
 func newBench(t *testing.T, sets ...map[string]string) *bench {
 	t.Helper()
-	for _, tool := range []string{"bwrap", "python3"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip("needs " + tool)
-		}
-	}
+	needs.Sandbox(t)
+	needs.Tools(t, "python3")
 	b := &bench{t: t, now: time.Now()}
 	var err error
 	if b.dir, err = os.MkdirTemp("/tmp", "forge-setup-"); err != nil { // the worker's user must reach it

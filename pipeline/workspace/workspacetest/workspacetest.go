@@ -145,7 +145,7 @@ func (w *space) run(ctx context.Context, c workspace.Command) (workspace.Result,
 func (w *space) env(ci bool) []string {
 	tmp := filepath.Join(w.dir, "tmp")
 	_ = os.MkdirAll(tmp, 0o755)
-	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + tmp, "TMPDIR=" + tmp, "LANG=C.UTF-8", "GOPATH=" + filepath.Join(tmp, "go"),
+	env := []string{"PATH=" + path(), "HOME=" + tmp, "TMPDIR=" + tmp, "LANG=C.UTF-8", "GOPATH=" + filepath.Join(tmp, "go"),
 		"GOFLAGS=-buildvcs=false", "GOPROXY=off", "GOSUMDB=off", "GOTOOLCHAIN=local", "GOTELEMETRY=off", "GOENV=off", "GOCACHE=" + goCache()}
 	if mods := os.Getenv("GOMODCACHE"); mods != "" {
 		env = append(env, "GOMODCACHE="+mods)
@@ -164,6 +164,16 @@ var goCache = sync.OnceValue(func() string {
 		return filepath.Join(os.TempDir(), "forge-test-gocache")
 	}
 	return strings.TrimSpace(string(out))
+})
+
+// path finds Go and what the system has, as the sandbox does; no tool of a version manager
+// in somebody's home.
+var path = sync.OnceValue(func() string {
+	const system = "/usr/local/bin:/usr/bin:/bin"
+	if bin, err := exec.LookPath("go"); err == nil {
+		return filepath.Dir(bin) + ":" + system
+	}
+	return system
 })
 
 func (w *space) Warm(context.Context, workspace.Command) error { return nil }
