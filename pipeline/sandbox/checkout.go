@@ -252,7 +252,7 @@ func (t *tree) same(name string, info fs.FileInfo, want *entry) (bool, error) {
 	if want.seen == stampOf(info) {
 		return true, nil
 	}
-	content, info, err := safeRead(t.root, name, want.size)
+	content, info, err := t.safeRead(name, want.size)
 	if err != nil || blobName(len(want.oid), content) != want.oid {
 		return false, err
 	}
@@ -527,7 +527,7 @@ func (t *tree) collect(names []string, found map[string]bool) ([]workspace.Chang
 		if !info.Mode().IsRegular() { // safeRead would follow a link
 			return nil, fmt.Errorf("%s is %s: only plain files can be committed", name, kindOf(info.Mode()))
 		}
-		content, info, err := safeRead(t.root, name, t.limits.ReadBytes)
+		content, info, err := t.safeRead(name, t.limits.ReadBytes)
 		if err != nil {
 			return nil, err
 		}

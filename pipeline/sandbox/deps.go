@@ -421,7 +421,7 @@ func (w *worker) take(p installing) ([]byte, error) {
 		return nil, err
 	}
 	defer root.Close()
-	content, _, err := safeRead(root, name, w.Limits.ReadBytes)
+	content, _, err := safeRead(root, name, w.Limits.ReadBytes, os.Geteuid())
 	return content, err
 }
 

@@ -116,7 +116,7 @@ func (w *worker) blame(ctx context.Context, name string, from, to int) (string, 
 	w.tree.mu.Lock()
 	_, tracked := w.tree.manifest[name]
 	w.tree.mu.Unlock()
-	content, info, err := safeRead(w.tree.root, name, w.tree.limits.ReadBytes)
+	content, info, err := w.tree.safeRead(name, w.tree.limits.ReadBytes)
 	switch {
 	case err != nil:
 		return "", err

@@ -19,8 +19,8 @@ type Tree struct {
 }
 
 // OpenTree makes a work tree in a directory, an absolute path, and checks o.Commit out
-// when there is one.
-func OpenTree(ctx context.Context, dir string, o workspace.OpenOptions) (*Tree, error) {
+// when there is one. owner is the user whose commands will write in it.
+func OpenTree(ctx context.Context, dir string, owner int, o workspace.OpenOptions) (*Tree, error) {
 	gitBin, err := findGit()
 	if err != nil {
 		return nil, err
@@ -41,6 +41,7 @@ func OpenTree(ctx context.Context, dir string, o workspace.OpenOptions) (*Tree, 
 	if err := t.worker.configure(s); err != nil {
 		return nil, err
 	}
+	t.worker.tree.owner = owner
 	if o.Commit == "" {
 		return t, nil
 	}
@@ -54,7 +55,9 @@ func (t *Tree) Dir() string { return t.worker.tree.dir }
 func (t *Tree) Close() error { return t.worker.tree.root.Close() }
 
 // Checkout is [Workspace.Checkout], but for build caches: there are none.
-func (t *Tree) Checkout(ctx context.Context, sha string) error { return t.worker.tree.checkout(ctx, sha) }
+func (t *Tree) Checkout(ctx context.Context, sha string) error {
+	return t.worker.tree.checkout(ctx, sha)
+}
 
 // Restore is [Workspace.Restore].
 func (t *Tree) Restore(ctx context.Context, sha string, paths []string) error {
@@ -103,7 +106,9 @@ func (t *Tree) Remove(_ context.Context, path string) error {
 }
 
 // Changes is [Workspace.Changes].
-func (t *Tree) Changes(ctx context.Context) ([]workspace.Change, error) { return t.worker.tree.changes(ctx) }
+func (t *Tree) Changes(ctx context.Context) ([]workspace.Change, error) {
+	return t.worker.tree.changes(ctx)
+}
 
 // Strays is [Workspace.Strays].
 func (t *Tree) Strays(ctx context.Context) error {

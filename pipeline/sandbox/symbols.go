@@ -109,7 +109,7 @@ func (t *tree) definitions(ctx context.Context, name string) ([]symbol, error) {
 		if patterns == nil || !info.Mode().IsRegular() || strings.HasSuffix(file, ".min.js") {
 			return nil
 		}
-		content, _, err := safeRead(t.root, file, 1<<20)
+		content, _, err := t.safeRead(file, 1<<20)
 		if err != nil || slices.Contains(content[:min(len(content), 8000)], 0) {
 			return nil
 		}

@@ -136,7 +136,7 @@ func (w *worker) seedKey(s *seeding) (mod, key string, err error) {
 		}
 	}
 	for i, name := range files {
-		text, _, err := safeRead(w.tree.root, name, w.tree.limits.ReadBytes)
+		text, _, err := w.tree.safeRead(name, w.tree.limits.ReadBytes)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", "", err
 		}
@@ -204,7 +204,7 @@ func (t *tree) imports(ctx context.Context, module string) ([]string, error) {
 		if !info.Mode().IsRegular() || path.Ext(name) != ".go" || base[0] == '.' || base[0] == '_' {
 			return nil
 		}
-		content, _, err := safeRead(t.root, name, 1<<20)
+		content, _, err := t.safeRead(name, 1<<20)
 		if err != nil {
 			return nil
 		}

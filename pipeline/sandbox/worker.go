@@ -203,7 +203,7 @@ func (w *worker) configure(params json.RawMessage) error {
 	w.setup = s
 	w.git = git{bin: s.Git, dir: s.GitDir}
 	w.freeAtFirst = freeBytes(s.Dir)
-	w.tree = &tree{root: root, dir: filepath.Join(s.Dir, "tree"), git: w.git, limits: s.Limits, etc: s.Etc}
+	w.tree = &tree{root: root, dir: filepath.Join(s.Dir, "tree"), git: w.git, limits: s.Limits, etc: s.Etc, owner: os.Geteuid()}
 	return nil
 }
 

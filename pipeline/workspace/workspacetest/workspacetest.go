@@ -11,6 +11,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,7 +39,15 @@ type Spaces struct {
 // New returns workspaces that go with the test. answer may be nil.
 func New(t testing.TB, answer Answer) *Spaces {
 	t.Helper()
-	return &Spaces{dir: t.TempDir(), answer: answer}
+	dir, err := os.MkdirTemp("", "forge-workspaces-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o711); err != nil { // whoever commands run as passes it
+		t.Fatal(err)
+	}
+	return &Spaces{dir: dir, answer: answer}
 }
 
 // Break makes Probe, and each command, fail with that error from now on; nil mends it.
@@ -50,7 +59,7 @@ func (s *Spaces) Open(ctx context.Context, o workspace.OpenOptions) (workspace.W
 	if err != nil {
 		return nil, err
 	}
-	tree, err := sandbox.OpenTree(ctx, dir, o)
+	tree, err := sandbox.OpenTree(ctx, dir, runAs(), o)
 	if err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, err
@@ -113,6 +122,9 @@ func (w *space) run(ctx context.Context, c workspace.Command) (workspace.Result,
 	cmd := exec.CommandContext(limited, "/usr/bin/env", c.Args...)
 	cmd.Dir, cmd.Env = dir, append(w.env(!c.Elsewhere), c.Env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := w.unprivileged(cmd); err != nil {
+		return workspace.Result{}, err
+	}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
 	var stdout, stderr bytes.Buffer
@@ -140,13 +152,43 @@ func (w *space) run(ctx context.Context, c workspace.Command) (workspace.Result,
 	return r, nil
 }
 
+// nobody is who runs commands where the tests run as root.
+const nobody = 65534
+
+func runAs() int {
+	if uid := os.Geteuid(); uid != 0 {
+		return uid
+	}
+	return nobody
+}
+
+// unprivileged has a command, and all files that it may write, belong to nobody where this
+// process is root: no test runs a command as root, whatever a model was told to try.
+func (w *space) unprivileged(cmd *exec.Cmd) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
+	return filepath.WalkDir(w.dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(path, nobody, nobody)
+	})
+}
+
 // env is a command's environment: what the sandbox would tell it, with this machine's
 // build cache.
 func (w *space) env(ci bool) []string {
 	tmp := filepath.Join(w.dir, "tmp")
 	_ = os.MkdirAll(tmp, 0o755)
 	env := []string{"PATH=" + path(), "HOME=" + tmp, "TMPDIR=" + tmp, "LANG=C.UTF-8", "GOPATH=" + filepath.Join(tmp, "go"),
-		"GOFLAGS=-buildvcs=false", "GOPROXY=off", "GOSUMDB=off", "GOTOOLCHAIN=local", "GOTELEMETRY=off", "GOENV=off", "GOCACHE=" + goCache()}
+		"GOFLAGS=-buildvcs=false", "GOPROXY=off", "GOSUMDB=off", "GOTOOLCHAIN=local", "GOTELEMETRY=off", "GOENV=off"}
+	if os.Geteuid() != 0 { // root's cache is not for others
+		env = append(env, "GOCACHE="+goCache())
+	} else {
+		env = append(env, "GOCACHE="+filepath.Join(tmp, "go-build"))
+	}
 	if mods := os.Getenv("GOMODCACHE"); mods != "" {
 		env = append(env, "GOMODCACHE="+mods)
 	}
