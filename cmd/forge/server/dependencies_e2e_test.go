@@ -1,3 +1,5 @@
+//go:build e2e
+
 package server
 
 import (
@@ -14,7 +16,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -27,6 +28,7 @@ import (
 	"forge/cmd/forge/server/servertest"
 	"forge/cmd/forge/settings"
 	"forge/pipeline"
+	"forge/pipeline/needs"
 )
 
 // packages is a registry for Go, npm and PyPI, with one package: left.
@@ -174,7 +176,7 @@ if (cd py && python3 -c 'import left; left.greeting()'); then echo ok 4 - python
 
 // options of a server that installs from these registries.
 func (p *packages) options(files map[string]string) testOptions {
-	return testOptions{files: files, env: map[string]string{"GOSUMDB": "off"}, wire: func(o *Options) {
+	return testOptions{sandbox: true, files: files, env: map[string]string{"GOSUMDB": "off"}, wire: func(o *Options) {
 		if testing.Verbose() {
 			o.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
 		}
@@ -186,14 +188,7 @@ func (p *packages) options(files map[string]string) testOptions {
 
 func needTools(t *testing.T) {
 	t.Helper()
-	for _, tool := range []string{"bwrap", "npm"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip("needs " + tool)
-		}
-	}
-	if err := exec.Command("/usr/bin/python3", "-m", "pip", "--version").Run(); err != nil {
-		t.Skip("needs pip: apt-get install python3-pip")
-	}
+	needs.Tools(t, "npm", "pip")
 }
 
 // Covers D1: what is not in the repository is installed through the gateway, and the

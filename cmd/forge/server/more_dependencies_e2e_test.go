@@ -1,3 +1,5 @@
+//go:build e2e
+
 package server
 
 import (
@@ -14,6 +16,7 @@ import (
 
 	"forge/cmd/forge/settings"
 	"forge/pipeline"
+	"forge/pipeline/needs"
 )
 
 // gem publishes a gem, made by RubyGems itself, and returns its line for CHECKSUMS.
@@ -74,11 +77,7 @@ func (p *packages) archive(t *testing.T, name string) string {
 func needMore(t *testing.T) {
 	t.Helper()
 	needTools(t)
-	for _, tool := range []string{"bundle", "gem", "composer", "unzip"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("needs %s: apt-get install ruby bundler composer unzip", tool)
-		}
-	}
+	needs.Tools(t, "bundle", "ruby", "composer", "unzip")
 }
 
 // Covers D1 for Ruby and PHP, with the real clients: gems and packages come through the

@@ -63,9 +63,15 @@ type testOptions struct {
 
 const greetRepo = "acme/greet"
 
+// inSandbox has a test run its commands in the sandbox although it does not say so: those
+// that TestInSandbox plays once more, and all that take long.
+func inSandbox(t *testing.T) bool {
+	return soak || strings.HasPrefix(t.Name(), "TestInSandbox/")
+}
+
 func newTestServer(t *testing.T, o testOptions) *testServer {
 	t.Helper()
-	if o.sandbox {
+	if o.sandbox = o.sandbox || inSandbox(t); o.sandbox {
 		needs.Sandbox(t)
 	}
 	dir, err := demo.TempDir()

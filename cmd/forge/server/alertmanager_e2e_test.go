@@ -1,3 +1,5 @@
+//go:build e2e
+
 package server
 
 import (
@@ -15,6 +17,7 @@ import (
 
 	"forge/cmd/forge/settings"
 	"forge/learn/production"
+	"forge/pipeline/needs"
 )
 
 // A service whose requests begin to fail is an incident within ten seconds after the
@@ -22,11 +25,7 @@ import (
 // Alertmanager, and nothing made up between. Covers P1, P2.
 func TestAlertmanager(t *testing.T) {
 	t.Parallel()
-	for _, program := range []string{"prometheus", "prometheus-alertmanager"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("needs %s: install it", program)
-		}
-	}
+	needs.Tools(t, "prometheus", "prometheus-alertmanager")
 	ts := newTestServer(t, testOptions{wire: func(o *Options) {
 		o.Config.Hooks = []settings.Hook{{Name: "prom", Kind: "alertmanager", Secret: settings.NewSecret(promToken), Repo: greetRepo, PerMinute: 600}}
 	}})
