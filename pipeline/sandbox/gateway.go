@@ -234,7 +234,11 @@ func (g *Gateway) Fetch(ctx context.Context, repo pipeline.Repo, token string, r
 	if err := g.init(ctx, repo); err != nil {
 		return fmt.Errorf("make mirror of %s: %w", repo.FullName(), err)
 	}
-	call.args = []string{"fetch", "-q", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--force", address}
+	call.args = []string{"fetch", "-q", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--force"}
+	if call.scheme == "file" {
+		call.args = append(call.args, "--update-shallow") // a clone on this machine may have been cut short itself
+	}
+	call.args = append(call.args, address)
 	wanted := 0
 	for _, ref := range refs {
 		if isOID(ref) {
@@ -450,7 +454,7 @@ func remoteFault(verb string, repo pipeline.Repo, err error) error {
 	case has("not found", "error: 404", "does not appear to be a git repository", "does not exist"):
 		fault.Message, fault.Final = "there is no such repository, or the App may not see it", true
 	case has("fsck error", "fsckObjects", "index-pack failed", "missingSpaceBeforeDate", "hasDotgit"):
-		fault.Message, fault.Final = "the repository holds objects that git's checks refuse: "+lastLine(text), true
+		fault.Message, fault.Final = "the repository holds objects that git's checks refuse: "+refusedObject(text), true
 	case has("error: 301", "error: 302", "error: 307", "error: 308", "redirect"):
 		fault.Message = "the remote redirects; the repository was renamed or moved"
 	default:
@@ -458,6 +462,16 @@ func remoteFault(verb string, repo pipeline.Repo, err error) error {
 	}
 	fault.Message = verb + " " + repo.FullName() + ": " + fault.Message
 	return fault
+}
+
+// refusedObject is what git says of the object that it refuses, or its last words.
+func refusedObject(text string) string {
+	for line := range strings.SplitSeq(text, "\n") {
+		if strings.HasPrefix(line, "error: object ") {
+			return line[:min(len(line), 500)]
+		}
+	}
+	return lastLine(text)
 }
 
 // lastLine is the last line of git's words that is an error, within 500 bytes.

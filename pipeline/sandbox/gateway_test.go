@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -491,29 +492,124 @@ func TestFetchFaults(t *testing.T) {
 	}
 }
 
+// object writes an object into the remote as it is given, whatever git's checks say of it.
+func (f *fixture) object(t testing.TB, kind, content string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), kind)
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return gitIn(t, f.remote, nil, "hash-object", "-w", "-t", kind, "--literally", file)
+}
+
+// treeRow is one entry of a tree in git's own form.
+func treeRow(t testing.TB, mode, name, oid string) string {
+	t.Helper()
+	raw, err := hex.DecodeString(oid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mode + " " + name + "\x00" + string(raw)
+}
+
+// Old tools wrote commits, tags and trees that are wrong in form alone; GitHub keeps them and
+// so do large repositories of today, in histories that nobody can change any more.
+func TestOldHistories(t *testing.T) {
+	f := newFixture(t, map[string]string{"dir/a.txt": "a\n"})
+	dir, blob := gitIn(t, f.remote, nil, "rev-parse", f.head+":dir"), gitIn(t, f.remote, nil, "rev-parse", f.head+":dir/a.txt")
+	padded := f.object(t, "tree", treeRow(t, "0100644", "b.txt", blob)+treeRow(t, "040000", "dir", dir))
+	const fine = "A <a@example.com> 1200000000 +0000"
+	for name, people := range map[string]string{ // by git's name of the fault
+		"zeroPaddedFilemode":      "author " + fine,
+		"badTimezone":             "author A <a@example.com> 1200000000 -7",
+		"badTimezone, long":       "author A <a@example.com> 1312735823 +051800",
+		"badDate":                 "author A <a@example.com> soon +0000",
+		"badDateOverflow":         "author A <a@example.com> 99999999999999999999 +0000",
+		"zeroPaddedDate":          "author A <a@example.com> 01200000000 +0000",
+		"badEmail":                "author A <a<@example.com> 1200000000 +0000",
+		"badName":                 "author A> <a@example.com> 1200000000 +0000",
+		"missingEmail":            "author A a@example.com 1200000000 +0000",
+		"missingNameBeforeEmail":  "author <a@example.com> 1200000000 +0000",
+		"missingSpaceBeforeDate":  "author A <a@example.com>1200000000 +0000",
+		"missingSpaceBeforeEmail": "author A<a@example.com> 1200000000 +0000",
+		"multipleAuthors":         "author " + fine + "\nauthor B <b@example.com> 1200000000 +0000",
+	} {
+		old := f.object(t, "commit", "tree "+padded+"\n"+people+"\ncommitter "+fine+"\n\n"+name+"\n")
+		head := gitIn(t, f.remote, nil, "commit-tree", f.head+"^{tree}", "-p", old, "-m", "on top")
+		gitIn(t, f.remote, nil, "update-ref", "refs/heads/old", head)
+		if err := f.gateway.Fetch(t.Context(), f.repo, "", "old"); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got, err := f.gateway.File(t.Context(), f.repo, old, "dir/a.txt"); err != nil || string(got) != "a\n" {
+			t.Errorf("%s: File = %q, %v", name, got, err)
+		}
+		if log, err := f.gateway.Subjects(t.Context(), f.repo, head, 9); err != nil || len(log) != 2 {
+			t.Errorf("%s: Subjects = %d, %v; want 2", name, len(log), err)
+		}
+	}
+	tag := f.object(t, "tag", "object "+f.head+"\ntype commit\ntag v0.1\n\nwithout a tagger\n")
+	gitIn(t, f.remote, nil, "update-ref", "refs/tags/v0.1", tag)
+	if err := f.gateway.Fetch(t.Context(), f.repo, "", "refs/tags/v0.1"); err != nil {
+		t.Errorf("a tag without a tagger: %v", err)
+	}
+	// What is built on such a tree holds what was changed and nothing else.
+	old := f.object(t, "commit", "tree "+padded+"\nauthor "+fine+"\ncommitter "+fine+"\n\nold\n")
+	gitIn(t, f.remote, nil, "update-ref", "refs/heads/old", old)
+	if err := f.gateway.Fetch(t.Context(), f.repo, "", "old"); err != nil {
+		t.Fatal(err)
+	}
+	diff, err := f.gateway.Diff(t.Context(), f.repo, old, f.mustCommit(t, change(old, "dir/a.txt", "b\n")))
+	if err != nil || strings.Count(diff, "diff --git") != 1 {
+		t.Errorf("Diff = %q, %v; want one file", diff, err)
+	}
+}
+
+// A clone on this machine may have been cut short itself: what it has is taken.
+func TestShallowSource(t *testing.T) {
+	f := newFixture(t, sources)
+	head := f.commitTo(t, "main", map[string]string{"later.txt": "x"})
+	shallow := f.repo
+	shallow.ID, shallow.CloneURL = 8, filepath.Join(openDir(t), "shallow.git")
+	gitIn(t, "/", nil, "clone", "-q", "--bare", "--depth=1", "file://"+f.remote, shallow.CloneURL)
+	if err := f.gateway.Fetch(t.Context(), shallow, "", "main"); err != nil {
+		t.Fatal(err)
+	}
+	if sha, err := f.gateway.Resolve(t.Context(), shallow, "main"); err != nil || sha != head {
+		t.Errorf("Resolve = %s, %v; want %s", sha, err, head)
+	}
+	if log, err := f.gateway.Subjects(t.Context(), shallow, head, 9); err != nil || len(log) != 1 {
+		t.Errorf("Subjects = %d, %v; want the one that it has", len(log), err)
+	}
+	sha, err := f.gateway.Commit(t.Context(), shallow, change(head, "pkg/a.go", "package a\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.gateway.Push(t.Context(), shallow, "", PushOptions{Branch: "forge/issue-1", SHA: sha}); err != nil {
+		t.Error(err)
+	}
+}
+
 // Covers S14: objects that git's checks refuse do not get into the mirror.
 func TestHostileTrees(t *testing.T) {
 	f := newFixture(t, sources)
 	blob := gitIn(t, f.remote, []string{"STDIN=x"}, "hash-object", "-w", "--stdin")
 	for i, name := range []string{".git", ".GIT", ".git ", "git~1", "..", ".", ".g\u200cit", ".git::$INDEX_ALLOCATION", ".gitmodules"} {
 		mode := "100644"
-		if name == ".gitmodules" {
+		switch name {
+		case ".gitmodules":
 			mode = "120000"
+		case ".git":
+			mode = "0100644" // an old form does not hide it
 		}
-		raw, err := exec.Command("sh", "-c", `printf '%s %s\000' "$1" "$2"; printf '%s' "$3" | xxd -r -p`, "sh", mode, name, blob).Output()
-		if err != nil {
-			t.Skip("needs xxd: apt-get install xxd")
-		}
-		file := filepath.Join(t.TempDir(), "tree")
-		if err := os.WriteFile(file, raw, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		tree := gitIn(t, f.remote, nil, "hash-object", "-w", "-t", "tree", "--literally", file)
+		tree := f.object(t, "tree", treeRow(t, mode, name, blob))
 		commit := gitIn(t, f.remote, nil, "commit-tree", tree, "-m", "evil")
 		branch := fmt.Sprintf("evil-%d", i)
 		gitIn(t, f.remote, nil, "update-ref", "refs/heads/"+branch, commit)
 		if err := f.gateway.Fetch(t.Context(), f.repo, "", branch); err == nil {
 			t.Errorf("a tree with %q was fetched", name)
+		} else if !strings.Contains(err.Error(), "git's checks refuse: error: object ") {
+			t.Errorf("a tree with %q: %v; want what git says of it", name, err)
 		}
 		if _, err := f.gateway.Resolve(t.Context(), f.repo, branch); err == nil {
 			t.Errorf("a tree with %q is in the mirror", name)
