@@ -7,11 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -562,36 +560,5 @@ func TestDismissalTrend(t *testing.T) {
 		if _, err := d.DismissalTrend(t.Context(), site, "", now, 0); err == nil {
 			t.Error("no error for no step")
 		}
-	})
-}
-
-// A database of the version before is brought up to date, and keeps what it has.
-func TestUpgradeFromTheFirstSchema(t *testing.T) {
-	test := func(t *testing.T, address string, in dialect, open func(string) (*sql.DB, error)) {
-		old := fstest.MapFS{}
-		data, err := migrations.ReadFile("migrations/" + string(in) + "/00001_runs.sql")
-		must(t, err)
-		old["00001_runs.sql"] = &fstest.MapFile{Data: data}
-		db, err := open(address)
-		must(t, err)
-		must(t, migrate(t.Context(), db, in, old, quiet()))
-		_, err = db.Exec(`INSERT INTO runs (key, trace, seq, repo_id, repo, issue, title, branch, state, started, updated) VALUES ('k', 't', 1, 1, 'acme/site', 5, 'T', 'b', 'running', 1, 1)`)
-		must(t, err)
-		must(t, db.Close())
-		d, err := Open(t.Context(), address, quiet())
-		must(t, err)
-		closeAfter(t, d)
-		want(t, "runs", count(t, d, `SELECT count(*) FROM runs WHERE repo = 'acme/site'`), 1)
-		save(t, d, learningOf("a", "Wrap errors", 0.5))
-		hits, err := d.SearchMemories(t.Context(), "errors", []string{site}, 1)
-		must(t, err)
-		want(t, "hits", len(hits), 1)
-		must(t, d.Check(t.Context()))
-	}
-	t.Run("sqlite", func(t *testing.T) {
-		test(t, filepath.Join(t.TempDir(), "forge.db"), dialectSQLite, func(path string) (*sql.DB, error) { return connect(path, createOptions) })
-	})
-	t.Run("postgres", func(t *testing.T) {
-		test(t, postgresAddress(t), dialectPostgres, func(address string) (*sql.DB, error) { return sql.Open("pgx", address) })
 	})
 }

@@ -88,14 +88,6 @@ func TestTouchedIsAll(t *testing.T) {
 						return err
 					}
 				}
-				if rapid.Bool().Draw(t, "kept by an older program") {
-					if _, err := tx.ExecContext(ctx, "DELETE FROM memory_terms WHERE learning = $1", ids[0]); err != nil {
-						return err
-					}
-					if _, err := tx.ExecContext(ctx, "UPDATE memories SET terms = '' WHERE id = $1", ids[0]); err != nil {
-						return err
-					}
-				}
 				for i := range rapid.IntRange(1, 5).Draw(t, "signals") {
 					s := drawSignal(t, i)
 					_, err := d.LearnSignal(ctx, tx, s, func(s pipeline.Signal, known []pipeline.Learning, later []pipeline.Signal) ([]pipeline.Learning,
