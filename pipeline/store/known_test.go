@@ -38,7 +38,8 @@ func toTests(t *testing.T, d *DB, issue int, tests pipeline.TestReport) *pipelin
 // Covers V3: what a person called known is kept for the repository until it passes at
 // the base, and not because it passes on somebody's branch.
 func TestKnownFailures(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		run := toTests(t, d, 5, pipeline.TestReport{Passed: 2, Before: []pipeline.Failure{{Test: "TestOld", Key: "k1"}, {Test: "Test\x00Odd"}}})
 		repo := run.Repo
 		is := func(what string, want map[string]string) {
@@ -77,7 +78,8 @@ func TestKnownFailures(t *testing.T) {
 
 // Covers T9: a reopened run is active again, unless another one is by now.
 func TestReopen(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		run := toTests(t, d, 5, pipeline.TestReport{Passed: 2})
 		add(t, d, run, ev("verified", pipeline.EventRunVerified, 4, pipeline.Data{}))
 		want(t, "state", run.State, pipeline.StateVerified)
@@ -108,7 +110,8 @@ func TestReopen(t *testing.T) {
 
 // Covers T8: a withdrawn finding is one in a state of its own.
 func TestWithdrawn(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		run := begin(t, d, 5)
 		run.Findings = []pipeline.Issue{{Phase: pipeline.PhaseReview, State: "withdrawn",
 			Finding: &pipeline.Finding{Fingerprint: "f1", Severity: pipeline.SeverityError}}}

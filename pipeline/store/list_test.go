@@ -15,7 +15,8 @@ import (
 // Lists are what a look at every row would choose, on every page, for any number of
 // repositories.
 func TestListsAgainstLookingAtAll(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		states := []pipeline.State{pipeline.StateRunning, pipeline.StateWaiting, pipeline.StateStopped, pipeline.StateVerified, pipeline.StateFailed}
 		repo := func(n int) string { return fmt.Sprint("acme/r", n) }
 		var list []record.Delivery
@@ -81,7 +82,8 @@ func TestListsAgainstLookingAtAll(t *testing.T) {
 
 // The list of open questions says who is asked first.
 func TestAsked(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		gate := func(n int) pipeline.Data {
 			return pipeline.Data{Gate: &pipeline.Gate{ID: fmt.Sprint("gate/", n), Kind: pipeline.GateEscalation, Question: "Go on?",
 				For: pipeline.Actor{ID: 5, Login: fmt.Sprint("ann", n)}}}
@@ -103,7 +105,8 @@ func TestAsked(t *testing.T) {
 
 // A run that waits for nothing but the question of a module is found among those that wait.
 func TestRunWhoseModuleAsks(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		for i, r := range []struct {
 			state  string
 			parent int

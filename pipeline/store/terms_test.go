@@ -63,7 +63,8 @@ func drawSignal(t *rapid.T, n int) pipeline.Signal {
 // The judge says of what it is shown the same as of all that there is: what a
 // signal touches is looked up, and nothing is missed.
 func TestTouchedIsAll(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		ctx := context.Background()
 		shown, skipped := 0, 0
 		rapid.Check(t, func(t *rapid.T) {
@@ -122,7 +123,8 @@ func TestTouchedIsAll(t *testing.T) {
 // A learning says what it is about once, whatever is done to it, and not what it
 // was about before.
 func TestTermsFollowEdits(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		id := save(t, d, learningOf("a", "Wrap errors", 0.5))[0]
 		save(t, d, learningOf("a", "Wrap errors", 0.7))
 		terms := func() string {
