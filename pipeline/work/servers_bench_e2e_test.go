@@ -1,3 +1,5 @@
+//go:build e2e
+
 package work
 
 import (
@@ -11,6 +13,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/store"
+	"forge/pipeline/store/storetest"
 )
 
 // BenchmarkServers has one, two and four servers work on the same runs, on PostgreSQL:
@@ -22,7 +25,7 @@ func BenchmarkServers(b *testing.B) {
 	for _, servers := range []int{1, 2, 4} {
 		b.Run(fmt.Sprint(servers), func(b *testing.B) {
 			for b.Loop() {
-				address := postgresAddress(b)
+				address := storetest.Postgres(b)
 				opts := options(b)
 				opts.Tick, opts.Watch = time.Second, time.Second // as a server has them
 				opts.Executor = &fakePhases{do: func(ctx context.Context, _ *pipeline.Run, _ pipeline.Action, _ Emit) ([]pipeline.Event, error) {
