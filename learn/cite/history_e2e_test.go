@@ -1,3 +1,5 @@
+//go:build e2e
+
 package cite
 
 import (
@@ -10,43 +12,12 @@ import (
 	"maps"
 	"os"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/tools/txtar"
-
-	"forge/pipeline/racetest"
-	"forge/pipeline/record"
 )
-
-// tree is code by path, with the files that each word is in.
-type tree struct {
-	text  map[string]string
-	words map[string][]string
-}
-
-func newTree(text map[string]string) tree {
-	t := tree{text, map[string][]string{}}
-	for _, p := range slices.Sorted(maps.Keys(text)) {
-		list := word.FindAllString(text[p], -1)
-		slices.Sort(list)
-		for _, w := range slices.Compact(list) {
-			t.words[w] = append(t.words[w], p)
-		}
-	}
-	return t
-}
-
-var word = regexp.MustCompile(`[A-Za-z_]\w*`)
-
-func (t tree) look(c *record.Cite) Found {
-	return Look(c, Tree{
-		Read:   func(path string) (string, bool) { text, ok := t.text[path]; return text, ok },
-		Having: func(name string) []string { return t.words[name] },
-	})
-}
 
 // fact is something that a learning may say of code: of a name, with another word.
 type fact struct{ kind, name, word string }
@@ -264,10 +235,8 @@ func history(t *testing.T, name string) tree {
 // none that is about code which is gone; of those that are still true hardly one is lost,
 // also where the code has moved.
 func TestHistory(t *testing.T) {
-	every := 4
-	if racetest.Enabled {
-		every = 12
-	}
+	t.Parallel()
+	const every = 4
 	f := seed(history(t, "before"), history(t, "after"), every)
 	t.Logf("%+v", f)
 	if n := f.stopped + f.stale; every*n < 160 || 10*f.stopped < 9*n {
