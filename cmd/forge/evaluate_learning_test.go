@@ -11,6 +11,7 @@ import (
 
 // The evaluation runs on this tree, says the same twice, in a table and as JSON.
 func TestEvaluateLearning(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	args := []string{"evaluate", "learning", "--repo", "../../learn", "--pulls", "100", "--seeds", "1"}
 	c.run(shell.Misused, []string{"--pulls takes a number from 100"}, "evaluate", "learning", "--pulls", "5")

@@ -10,6 +10,7 @@ import (
 
 // The loop's evaluation says the same twice, in a table and as JSON.
 func TestEvaluateLoop(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	args := []string{"evaluate", "loop", "--runs", "300", "--sweep", "0", "--seed", "3"}
 	first := c.run(shell.Done, []string{"300 simulated runs (seed 3)", "none (ends at 25)", "diminishing_returns", "flaky test phases"}, args...)

@@ -188,6 +188,7 @@ func verifiedServer(t *testing.T, more map[string]string) *server.Server {
 // Every metric and label that an alert or a panel asks for is in a real scrape, and
 // so is every value of a label that Forge itself gives.
 func TestExpressions(t *testing.T) {
+	t.Parallel()
 	families := scraped(t)
 	have := map[string]map[string][]string{} // metric, label, values
 	for name, f := range families {
@@ -269,6 +270,7 @@ func TestExpressions(t *testing.T) {
 // Every alert says how bad it is, what is the matter and what to do, with commands
 // that exist.
 func TestAlerts(t *testing.T) {
+	t.Parallel()
 	names := map[string]bool{}
 	count := 0
 	for _, g := range alerts(t).Groups {
@@ -326,6 +328,7 @@ func checkCommands(t *testing.T, where, text string) {
 // The dashboard can be imported: ids are unique, panels do not overlap and fill
 // rows of 24, and all ask the chosen data source.
 func TestDashboardFile(t *testing.T) {
+	t.Parallel()
 	b := dashboardFile(t)
 	ids, taken, rows := map[int]string{}, map[[2]int]string{}, []string{}
 	for _, p := range b.Panels {
@@ -374,6 +377,7 @@ func TestDashboardFile(t *testing.T) {
 
 // The files come out of the binary as they are in the tree.
 func TestMonitoringCommand(t *testing.T) {
+	t.Parallel()
 	for name, file := range map[string]string{"alerts": "alerts.yml", "grafana": "grafana.json", "logs": "log-keys.md"} {
 		want, err := os.ReadFile(filepath.Join("monitoring", file))
 		if err != nil {
@@ -388,6 +392,7 @@ func TestMonitoringCommand(t *testing.T) {
 
 // Log lines are text or JSON, and nothing else.
 func TestLogFormat(t *testing.T) {
+	t.Parallel()
 	for format, want := range map[string]string{"text": "level=WARN msg=hello run=7\n", "json": `"level":"WARN","msg":"hello","run":7}`} {
 		var errs bytes.Buffer
 		cmd := rootCommand()

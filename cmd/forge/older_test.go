@@ -19,6 +19,7 @@ import (
 // folded again from its log, and shown as that version showed it. The files under
 // testdata/older are that version's: they are never written again.
 func TestOlderDatabase(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	f, err := os.Open("testdata/older/forge.db.gz")
 	if err != nil {

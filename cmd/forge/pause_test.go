@@ -8,6 +8,7 @@ import (
 
 // Covers S30: the kill switch needs no server; what it says stays said.
 func TestPauseCommand(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	c.run(shell.Done, []string{"Nothing is paused"}, "pauses")
 	c.run(shell.Done, []string{"The work of all repositories is paused"}, "pause", "the", "model", "goes", "wild")
