@@ -55,6 +55,7 @@ func newLocalCLI(t *testing.T) *cli {
 	t.Helper()
 	c := newCLI(t)
 	c.repo = filepath.Join(c.dir, "greet")
+	c.env["FORGE_CALL_TIMEOUT"] = "1s" // and so long what was refused is tried again after
 	template, err := greeter()
 	if err == nil {
 		err = os.CopyFS(c.repo, os.DirFS(template))
@@ -390,6 +391,7 @@ func TestRunIssue(t *testing.T) {
 func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
+	c.env["FORGE_UNSAFE_NO_SANDBOX"] = "true" // the doctor looks at no sandbox
 	c.run(shell.Done, []string{"No deliveries"}, "deliveries")
 	backup := strings.TrimSpace(c.run(shell.Done, []string{filepath.Join(c.dir, "state", "backups")}, "backup"))
 	c.run(shell.Done, []string{"copy.db"}, "backup", filepath.Join(c.dir, "copy.db"))

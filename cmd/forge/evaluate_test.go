@@ -28,4 +28,6 @@ func TestEvaluateLoop(t *testing.T) {
 		"--runs", "50", "--sweep", "5")
 	c.run(shell.Misused, []string{"--runs takes a number from 1"}, "evaluate", "loop", "--runs", "0")
 	c.run(shell.Done, []string{"loop"}, "evaluate")
+	c.run(shell.Misused, []string{"--pulls takes a number from 100"}, "evaluate", "learning", "--pulls", "5")
+	c.run(shell.Failed, []string{"bigger repository"}, "evaluate", "learning", "--repo", t.TempDir())
 }

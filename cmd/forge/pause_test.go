@@ -10,6 +10,7 @@ import (
 func TestPauseCommand(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
+	c.env["FORGE_UNSAFE_NO_SANDBOX"] = "true" // the doctor looks at no sandbox
 	c.run(shell.Done, []string{"Nothing is paused"}, "pauses")
 	c.run(shell.Done, []string{"The work of all repositories is paused"}, "pause", "the", "model", "goes", "wild")
 	c.run(shell.Done, []string{"is paused already"}, "pause")
