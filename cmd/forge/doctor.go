@@ -52,7 +52,7 @@ func diagnose(cmd *cobra.Command, repo string) []server.Diagnosis {
 			path = "forge.yml"
 		}
 	}
-	cfg, err := settings.Server(path, os.Getenv)
+	cfg, err := settings.Server(path, shell.Getenv(cmd))
 	if err != nil {
 		return server.Unreadable(err)
 	}

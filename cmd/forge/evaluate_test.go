@@ -10,6 +10,7 @@ import (
 
 // The loop's evaluation says the same twice, in a table and as JSON.
 func TestEvaluateLoop(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	args := []string{"evaluate", "loop", "--runs", "300", "--sweep", "0", "--seed", "3"}
 	first := c.run(shell.Done, []string{"300 simulated runs (seed 3)", "none (ends at 25)", "diminishing_returns", "flaky test phases"}, args...)
@@ -27,4 +28,6 @@ func TestEvaluateLoop(t *testing.T) {
 		"--runs", "50", "--sweep", "5")
 	c.run(shell.Misused, []string{"--runs takes a number from 1"}, "evaluate", "loop", "--runs", "0")
 	c.run(shell.Done, []string{"loop"}, "evaluate")
+	c.run(shell.Misused, []string{"--pulls takes a number from 100"}, "evaluate", "learning", "--pulls", "5")
+	c.run(shell.Failed, []string{"bigger repository"}, "evaluate", "learning", "--repo", t.TempDir())
 }

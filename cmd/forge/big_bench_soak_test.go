@@ -1,3 +1,5 @@
+//go:build soak
+
 package main
 
 import (
@@ -19,6 +21,7 @@ import (
 	"forge/cmd/forge/server"
 	"forge/learn/metrics"
 	"forge/pipeline"
+	"forge/pipeline/needs"
 	"forge/pipeline/store"
 )
 
@@ -75,10 +78,7 @@ func BenchmarkBigPages(b *testing.B) {
 }
 
 func bigPostgres(b *testing.B) string {
-	address := os.Getenv("FORGE_TEST_POSTGRES")
-	if address == "" {
-		b.Skip("needs PostgreSQL: set FORGE_TEST_POSTGRES to a postgres:// URL of a database to make a schema in")
-	}
+	address := needs.Postgres(b)
 	schema := fmt.Sprintf("forge_bench_%d", bigEvents(b))
 	admin, err := store.Open(b.Context(), address, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -1,3 +1,5 @@
+//go:build e2e || soak
+
 package main
 
 import (
@@ -7,14 +9,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -24,7 +24,7 @@ import (
 	"forge/cmd/forge/server/servertest"
 	"forge/github/githubtest"
 	"forge/github/githubtest/contract"
-	"forge/pipeline/store"
+	"forge/pipeline/needs"
 )
 
 // The bug of the end-to-end tests: NewVersion of github.com/Masterminds/semver/v3
@@ -87,6 +87,7 @@ const patience = 10 * time.Minute
 
 func newLab(t *testing.T, o labOptions) *labTest {
 	t.Helper()
+	needs.Sandbox(t)
 	dir, err := demo.TempDir()
 	if err != nil {
 		t.Fatal(err)
@@ -138,10 +139,6 @@ func newLab(t *testing.T, o labOptions) *labTest {
 	if o.database != "" {
 		l.env = append(l.env, "FORGE_DATABASE_URL="+o.database)
 	}
-	if _, err := exec.LookPath("bwrap"); err != nil {
-		t.Log("no bubblewrap: the module's tests run without a sandbox")
-		l.env = append(l.env, "FORGE_UNSAFE_NO_SANDBOX=true")
-	}
 	return l
 }
 
@@ -151,7 +148,8 @@ var buildCache = sync.OnceValues(func() (string, error) {
 	if dir := os.Getenv("FORGE_E2E_CACHE"); dir != "" {
 		return dir, os.MkdirAll(dir, 0o711)
 	}
-	return demo.TempDir()
+	dir := filepath.Join(scratch, "cache")
+	return dir, os.Mkdir(dir, 0o711)
 })
 
 func (l *labTest) shareCache(state string) {
@@ -188,15 +186,6 @@ func filesOf(t *testing.T, dir string) map[string]string {
 }
 
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }
-
-func read(t *testing.T, path string) string {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
-}
 
 // process is a running `forge serve`.
 type process struct {
@@ -396,45 +385,6 @@ func (l *labTest) shape(p *githubtest.Pull) map[string]int {
 	return s
 }
 
-// Covers T1–T3, B1, B8 of the main job: a labelled issue becomes a verified
-// pull request, over GitHub's protocol, on a real module with a real bug.
-func TestRealModule(t *testing.T) {
-	t.Parallel()
-	l := newLab(t, labOptions{})
-	p := l.serve()
-	begun := time.Now()
-	l.start()
-	pull := l.verified(patience)
-	took := time.Since(begun)
-	commits := l.checkHead(pull)
-	l.checkContract()
-	if commits != 3 {
-		t.Errorf("%d commits, want 3: one and one for each bounce", commits)
-	}
-	calls, operations := 0, map[string]int{}
-	for _, c := range l.gh.Calls() {
-		if !strings.HasPrefix(c.Operation, "git/") {
-			operations[c.Operation]++
-		}
-		if !strings.HasPrefix(c.Operation, "git/") && !strings.HasPrefix(c.Operation, "apps/list-") { // these are the server's, not the run's
-			calls++
-		}
-	}
-	t.Logf("API calls by operation: %v", operations)
-	t.Logf("%d API calls, %d commits, %s from the label to the end, ready after %s", calls, commits, took.Round(time.Millisecond), p.ready.Round(time.Millisecond))
-	l.ownTime(p, took)
-	l.checkSecrets()
-	if limit := 27 + 2*9; calls > limit {
-		t.Errorf("%d API calls, over %d for a run with two bounces", calls, limit)
-	}
-	if pull.Body == "" || !strings.Contains(pull.Body, "AC2") {
-		t.Errorf("the pull request's body lacks the acceptance criteria:\n%s", pull.Body)
-	}
-	for name, n := range l.shape(pull) {
-		t.Logf("%3d × %s", n, name)
-	}
-}
-
 // checkSecrets wants none of the server's secrets in its log, its state directory
 // (database, mirrors, work trees), or anything that was said on GitHub. Covers
 // S17, S29.
@@ -466,53 +416,4 @@ func (l *labTest) checkSecrets() {
 		l.t.Errorf("looked into %d files of the state directory, %v", files, err)
 	}
 	look("GitHub", fmt.Sprintf("%+v %+v", l.pull(), l.issueNow()))
-}
-
-var suiteTime = regexp.MustCompile(`msg="suite done".* ms=(\d+)`)
-
-// ownTime logs how much of the run was neither tests nor the commands of agents:
-// engine, GitHub calls, git, checkouts, the worker. The model is a tape and takes
-// no time.
-func (l *labTest) ownTime(p *process, took time.Duration) {
-	l.t.Helper()
-	db, err := store.Open(l.t.Context(), filepath.Join(l.dir, "state", "forge.db"), slog.New(slog.DiscardHandler))
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	defer db.Close()
-	events, err := db.Events(l.t.Context(), 1, 0)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	var tests, tools int64
-	for _, m := range suiteTime.FindAllStringSubmatch(p.text(), -1) {
-		ms, _ := strconv.ParseInt(m[1], 10, 64)
-		tests += ms
-	}
-	for _, e := range events {
-		if t := e.Data.Tool; t != nil && t.Tool == "run" {
-			tools += t.Millis
-		}
-	}
-	own := took - time.Duration(tests+tools)*time.Millisecond
-	l.t.Logf("%d events; %s in all: tests %d ms, agents' commands %d ms, all the rest (git included) %s", len(events),
-		took.Round(time.Millisecond), tests, tools, own.Round(time.Millisecond))
-}
-
-// Covers lessons 11, 18: dropped, doubled and shuffled deliveries make no difference.
-func TestDeliveriesInDisorder(t *testing.T) {
-	l := newLab(t, labOptions{})
-	l.gh.SetDeliveryFaults(githubtest.DeliveryFaults{Duplicate: 0.5, Shuffle: 0.5})
-	l.serve()
-	l.start()
-	pull := l.verified(patience)
-	if n := l.checkHead(pull); n != 3 {
-		t.Errorf("%d commits, want 3", n)
-	}
-	shape := l.shape(pull)
-	for _, name := range slices.Sorted(maps.Keys(shape)) {
-		if strings.Contains(name, "status") && shape[name] != 1 {
-			t.Errorf("%d × %s, want one", shape[name], name)
-		}
-	}
 }
