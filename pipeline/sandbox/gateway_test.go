@@ -585,7 +585,7 @@ func TestShallowSource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.gateway.Push(t.Context(), shallow, "", PushOptions{Branch: "forge/issue-1", SHA: sha}); err != nil {
+	if err := f.gateway.Push(t.Context(), shallow, "", workspace.PushOptions{Branch: "forge/issue-1", SHA: sha}); err != nil {
 		t.Error(err)
 	}
 }
