@@ -2,7 +2,11 @@
 
 package server
 
-import "testing"
+import (
+	"testing"
+
+	"forge/pipeline/needs"
+)
 
 // Covers D1, S1, S18: what the double of a workspace cannot show. The same tests once more,
 // with a worker process for each work tree and each command in bubblewrap.
@@ -23,5 +27,9 @@ func TestInSandbox(t *testing.T) {
 	} {
 		t.Run(name, test)
 	}
+	t.Run("tests of Python", func(t *testing.T) {
+		needs.Tools(t, "pytest")
+		playCases(t, "testdata/cases/pytest/*.txtar")
+	})
 	t.Run("modules with a conflict", func(t *testing.T) { playCases(t, "testdata/cases/modules*.txtar") })
 }
