@@ -54,6 +54,8 @@ type Gateway struct {
 
 	refused atomic.Pointer[Refused]
 
+	known known
+
 	mu    sync.Mutex
 	locks map[string]*sync.RWMutex // by mirror
 }
@@ -303,8 +305,12 @@ func (g *Gateway) Resolve(ctx context.Context, repo pipeline.Repo, ref string) (
 	lock := g.lock(repo)
 	lock.RLock()
 	defer lock.RUnlock()
-	spec := ref
-	if !isOID(ref) {
+	spec, key := ref, ""
+	if isOID(ref) {
+		if key = commitKey(g.Dir(repo), ref); g.known.has(key) {
+			return ref, nil
+		}
+	} else {
 		name, err := fullRef(ref)
 		if err != nil {
 			return "", err
@@ -318,6 +324,9 @@ func (g *Gateway) Resolve(ctx context.Context, repo pipeline.Repo, ref string) (
 			return "", fmt.Errorf("resolve %s of %s: %w", ref, repo.FullName(), fs.ErrNotExist)
 		}
 		return "", fmt.Errorf("resolve %s of %s: %w", ref, repo.FullName(), err)
+	}
+	if key != "" && strings.TrimSpace(string(out)) == ref {
+		g.known.add(key)
 	}
 	return strings.TrimSpace(string(out)), nil
 }
@@ -404,6 +413,10 @@ func (g *Gateway) Files(ctx context.Context, repo pipeline.Repo, sha string) ([]
 	lock := g.lock(repo)
 	lock.RLock()
 	defer lock.RUnlock()
+	key := commitKey(g.Dir(repo), sha)
+	if paths, ok := g.known.files(key); ok {
+		return slices.Clone(paths), nil
+	}
 	out, err := g.git(repo).run(ctx, gitCall{args: []string{"ls-tree", "-r", "-z", "--name-only", "--full-tree", sha}})
 	if err != nil {
 		return nil, fmt.Errorf("files at %s: %w", sha, err)
@@ -413,6 +426,9 @@ func (g *Gateway) Files(ctx context.Context, repo pipeline.Repo, sha string) ([]
 		if len(name) > 0 {
 			paths = append(paths, string(name))
 		}
+	}
+	if len(out) <= maxList {
+		g.known.list(key, slices.Clone(paths))
 	}
 	return paths, nil
 }

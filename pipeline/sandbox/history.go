@@ -147,6 +147,9 @@ func (w *worker) blame(ctx context.Context, name string, from, to int) (string, 
 	if err != nil {
 		return "", fmt.Errorf("blame %s: %w", name, err)
 	}
+	if now == head {
+		now = "" // nothing is edited: the lines of that commit are its own
+	}
 	return capText(readBlame(string(out), now), "ask for fewer lines"), nil
 }
 

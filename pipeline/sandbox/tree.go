@@ -114,6 +114,8 @@ func kindOf(mode fs.FileMode) string {
 	return "something special"
 }
 
+func inodeOf(info fs.FileInfo) uint64 { return info.Sys().(*syscall.Stat_t).Ino }
+
 func ownerOf(info fs.FileInfo) (uid, gid int) {
 	st := info.Sys().(*syscall.Stat_t)
 	return int(st.Uid), int(st.Gid)

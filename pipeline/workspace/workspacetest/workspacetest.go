@@ -118,9 +118,14 @@ func (w *space) run(ctx context.Context, c workspace.Command) (workspace.Result,
 	}
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	// env looks the command up in the PATH that the command itself has.
-	cmd := exec.CommandContext(limited, "/usr/bin/env", c.Args...)
-	cmd.Dir, cmd.Env = dir, append(w.env(!c.Elsewhere), c.Env...)
+	env := append(w.env(!c.Elsewhere), c.Env...)
+	program := find(dir, c.Args[0], env)
+	if program == "" {
+		return workspace.Result{Exit: 127, Stderr: []byte(c.Args[0] + ": not found\n")}, nil
+	}
+	cmd := exec.CommandContext(limited, program, c.Args[1:]...)
+	cmd.Args[0] = c.Args[0]
+	cmd.Dir, cmd.Env = dir, env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := w.unprivileged(cmd); err != nil {
 		return workspace.Result{}, err
@@ -207,6 +212,33 @@ var goCache = sync.OnceValue(func() string {
 	}
 	return strings.TrimSpace(string(out))
 })
+
+// find is where a command is in the PATH that it will have itself; "" where it is nowhere.
+func find(dir, name string, env []string) string {
+	places := ""
+	for _, kv := range env {
+		if value, ok := strings.CutPrefix(kv, "PATH="); ok {
+			places = value
+		}
+	}
+	if strings.Contains(name, "/") {
+		places = "/"
+		if !filepath.IsAbs(name) {
+			places = dir
+		}
+	}
+	for at := range strings.SplitSeq(places, ":") {
+		if full := filepath.Join(at, name); isProgram(full) {
+			return full
+		}
+	}
+	return ""
+}
+
+func isProgram(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+}
 
 // path finds Go and what the system has, as the sandbox does; no tool of a version manager
 // in somebody's home.
