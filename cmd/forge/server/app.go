@@ -42,11 +42,12 @@ import (
 type Options struct {
 	Config     settings.Config
 	Log        *slog.Logger
-	Local      bool                 // a local repository and no GitHub
-	Silent     bool                 // nothing is published: a replay
-	Database   string               // instead of the configured one
-	Worker     string               // the program that works on repositories, an absolute path; empty: this one
-	Workspaces workspace.Workspaces // nil: processes of that program, in the sandbox
+	Local      bool                                                          // a local repository and no GitHub
+	Silent     bool                                                          // nothing is published: a replay
+	Database   string                                                        // instead of the configured one
+	Worker     string                                                        // the program that works on repositories, an absolute path; empty: this one
+	Workspaces workspace.Workspaces                                          // nil: processes of that program, in the sandbox
+	HostTool   func(ctx context.Context, name string, args ...string) string // asks a tool of this machine; nil: sandbox.HostTool
 	OnEvents   func(*pipeline.Run, []pipeline.Event)
 	Settle     time.Duration // how long after a push "no check" or "all passed" is not believed yet; 0: 20 s
 

@@ -32,7 +32,6 @@ import (
 	"forge/pipeline/agent"
 	"forge/pipeline/deps"
 	"forge/pipeline/lazyregexp"
-	"forge/pipeline/sandbox"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
 	"forge/pipeline/workspace"
@@ -450,7 +449,7 @@ func forgeAt(ctx context.Context, address string) bool {
 }
 
 func (d *doctor) git(ctx context.Context) {
-	version := sandbox.HostTool(ctx, "git", "--version")
+	version := d.o.hostTool()(ctx, "git", "--version")
 	if version == "" {
 		d.say("git", GradeBad, "install git 2.39 or newer", "git is not installed")
 		return
@@ -518,7 +517,7 @@ func (d *doctor) sandbox(ctx context.Context) {
 		if tools[name] != "" && tools[manager] == "" {
 			d.say("tools", GradeWarn, "apt-get install "+install, "%s is there without %s: dependencies of its repositories cannot be installed", name, manager)
 		}
-		if tools[name] == "" && sandbox.HostTool(ctx, name, "--version") != "" {
+		if tools[name] == "" && d.o.hostTool()(ctx, name, "--version") != "" {
 			d.say("tools", GradeWarn, "install it for all users, under /usr", "%s is on this machine, but the sandbox does not see it", name)
 		}
 	}

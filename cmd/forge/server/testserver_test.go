@@ -21,6 +21,7 @@ import (
 	"forge/github/githubtest"
 	"forge/pipeline"
 	"forge/pipeline/needs"
+	"forge/pipeline/sandbox"
 	"forge/pipeline/sandbox/sandboxtest"
 	"forge/pipeline/store"
 	"forge/pipeline/workspace/workspacetest"
@@ -62,6 +63,15 @@ type testOptions struct {
 }
 
 const greetRepo = "acme/greet"
+
+// gitAlone is a machine without other tools: to ask Maven, npm and the rest for their
+// settings takes seconds, and what they say is another thing on each machine.
+func gitAlone(ctx context.Context, name string, args ...string) string {
+	if name != "git" {
+		return ""
+	}
+	return sandbox.HostTool(ctx, name, args...)
+}
 
 // inSandbox has a test run its commands in the sandbox although it does not say so: those
 // that TestInSandbox plays once more, and all that take long.
@@ -136,7 +146,7 @@ func (ts *testServer) startServer(dir string, o testOptions) {
 	if err != nil {
 		ts.t.Fatal(err)
 	}
-	wired := Options{Config: cfg, Log: slog.New(slog.DiscardHandler), OnEvents: ts.onEvents, Now: o.now, TestTimeout: o.testTimeout, Settle: 10 * time.Millisecond}
+	wired := Options{Config: cfg, Log: slog.New(slog.DiscardHandler), OnEvents: ts.onEvents, Now: o.now, TestTimeout: o.testTimeout, Settle: 10 * time.Millisecond, HostTool: gitAlone}
 	if o.sandbox {
 		wired.Worker = sandboxtest.Worker(ts.t)
 	} else {
