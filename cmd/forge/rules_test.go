@@ -52,7 +52,7 @@ var vocabulary = []string{
 	"pipeline/measure",
 	"pipeline/mergeable", "pipeline/module", "pipeline/needs", "pipeline/panics", "pipeline/point",
 	"pipeline/proof", "pipeline/quality", "pipeline/racetest", "pipeline/record", "pipeline/role", "pipeline/rollout",
-	"pipeline/source", "pipeline/testedit", "pipeline/testname", "pipeline/text", "pipeline/track", "pipeline/upstream", "pipeline/written",
+	"pipeline/source", "pipeline/testedit", "pipeline/testname", "pipeline/text", "pipeline/track", "pipeline/untrusted", "pipeline/upstream", "pipeline/written",
 }
 
 // onlyIn are imports that belong to one package alone; test files and packages
@@ -61,6 +61,10 @@ var onlyIn = map[string][]string{
 	"database/sql": {"pipeline/store", "pipeline/work"}, // work names the transactions that it adds jobs to, and runs no statement
 	"os/exec":      {"pipeline/sandbox", "pipeline/needs"},
 	"testing":      {"pipeline/needs"}, // tests of every package import it
+	// What repositories hold is read by untrusted alone; the others read what is ours or the operator's.
+	"github.com/BurntSushi/toml":      {"pipeline/untrusted"},
+	"github.com/goccy/go-yaml":        {"pipeline/untrusted", "pipeline/agent", "cmd/forge/server", "cmd/forge/settings", "cmd/forge/setup"},
+	"github.com/goccy/go-yaml/parser": {"pipeline/untrusted"},
 }
 
 // topLevel is all that stands at the top of the tree, dot-files aside.

@@ -281,6 +281,7 @@ func TestReplacement(t *testing.T) {
 		{"broken JSON", "a.json", "{\n  \"a\": 1\n}\n", 2, 0, "  \"a\": 2,", false},
 		{"YAML", "a.yml", "a:\n  b: 1\n", 2, 0, "  b: 2", true},
 		{"YAML with nested aliases", "a.yml", "a: &a [x]\nb: &b [*a, *a]\nc: 1\n", 3, 0, "c: 2", true},
+		{"YAML that nests too deep", "a.yml", "b: 1\na: " + strings.Repeat("[", 10_000), 1, 0, "b: 2", false},
 		{"YAML over the cap", "a.yml", "b: 1\n" + strings.Repeat("- ", maxYAML) + "\n", 1, 0, "b: 2", false},
 		{"broken YAML", "a.yaml", "a:\n  b: 1\n", 2, 0, "  b: [", false},
 	}

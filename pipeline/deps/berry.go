@@ -7,9 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-
 	"forge/pipeline/lazyregexp"
+	"forge/pipeline/untrusted"
 	"forge/pipeline/workspace"
 )
 
@@ -47,8 +46,8 @@ func (f *finder) patches(dir string) []string {
 // berrySettingsOf are a project's settings as far as they are kept. JSON is YAML.
 func berrySettingsOf(text []byte) []byte {
 	var all map[string]any
-	if yaml.Unmarshal(text, &all) != nil {
-		return nil // Yarn says so of the one in the repository
+	if untrusted.YAML(text, &all) != nil {
+		return nil // it is said
 	}
 	kept := pick(all, berryKept)
 	if kept["nodeLinker"] != "pnpm" {

@@ -31,6 +31,11 @@ func (f *finder) cargo() ([]*Project, error) {
 		table, err := readTOML[struct {
 			Package []struct{ Name, Source string }
 		}](lock)
+		if isRefused(err) {
+			p := &Project{Manager: "cargo", Dir: dir, Inputs: []string{path.Join(dir, "Cargo.lock")}}
+			p.unreadable("Cargo.lock", err)
+			out = append(out, p)
+		}
 		if err != nil {
 			continue // cargo says so
 		}

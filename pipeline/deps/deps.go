@@ -11,7 +11,7 @@ package deps
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -21,6 +21,7 @@ import (
 
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
+	"forge/pipeline/untrusted"
 	"forge/pipeline/workspace"
 )
 
@@ -313,7 +314,20 @@ func ParseTools(out string) map[string]string {
 	return tools
 }
 
+// unreadable says of a manifest that nothing can be installed by it.
+func (p *Project) unreadable(name string, err error) {
+	first, _, _ := strings.Cut(err.Error(), "\n") // others show where
+	p.Lacks = path.Base(name) + " cannot be read: " + text.Clip(first, 300)
+}
+
+// isRefused reports whether a manifest was not given to its parser. What else cannot be read is
+// left to its package manager, which says so: it may be a template.
+func isRefused(err error) bool {
+	var refused untrusted.Refused
+	return errors.As(err, &refused)
+}
+
 // decode reads a JSON manifest; what cannot be read has nothing.
 func decode[T any](text []byte) (v T, err error) {
-	return v, json.Unmarshal(text, &v)
+	return v, untrusted.JSON(text, &v)
 }

@@ -11,6 +11,7 @@ import (
 
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/lock"
+	"forge/pipeline/untrusted"
 	"forge/pipeline/workspace"
 )
 
@@ -101,7 +102,7 @@ type asked struct {
 func askedBy(manifest []byte) asked {
 	out := asked{specs: map[string]string{}}
 	var all, kept map[string]any
-	if json.Unmarshal(manifest, &all) != nil {
+	if untrusted.JSON(manifest, &all) != nil {
 		return out
 	}
 	kept = pick(all, lockedBy)

@@ -43,6 +43,11 @@ func (f *finder) php() ([]*Project, error) {
 			return nil, err
 		}
 		m, err := decode[composerManifest](text)
+		if isRefused(err) {
+			p := &Project{Manager: "composer", Dir: dir, Inputs: f.existing(dir, "composer.json")}
+			p.unreadable("composer.json", err)
+			out = append(out, p)
+		}
 		if err != nil || !m.needs() || f.has[path.Join(dir, "vendor/autoload.php")] {
 			continue
 		}
@@ -173,6 +178,9 @@ func (f *finder) composerManifest(text []byte, bin bool) []byte {
 // composerLock leads a lock file to the gateway. lacks says what in it no registry has.
 func (f *finder) composerLock(text []byte) (out []byte, lacks string) {
 	lock, err := decode[map[string]any](text)
+	if isRefused(err) {
+		return nil, "composer.lock cannot be read: " + err.Error()
+	}
 	if err != nil {
 		return text, "" // Composer says so
 	}

@@ -8,9 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/BurntSushi/toml"
-
 	"forge/pipeline/lazyregexp"
+	"forge/pipeline/untrusted"
 	"forge/pipeline/workspace"
 )
 
@@ -54,7 +53,7 @@ type pyproject struct {
 }
 
 func readTOML[T any](text []byte) (v T, err error) {
-	return v, toml.Unmarshal(text, &v)
+	return v, untrusted.TOML(text, &v)
 }
 
 // python finds directories with a pyproject.toml, a setup.cfg or lists of requirements.
@@ -165,12 +164,12 @@ func (f *finder) pythonProject(dir string) (*Project, error) {
 		}
 		p.Inputs = append(p.Inputs, name)
 		if project, err = readTOML[pyproject](text); err != nil {
-			p.Lacks = "pyproject.toml cannot be read: " + err.Error()
+			p.unreadable(name, err)
 			return p, nil
 		}
 		pinned, err := f.pythonLock(p, &project)
-		if err != nil {
-			return nil, err
+		if err != nil || p.Lacks != "" {
+			return p, err
 		}
 		if pinned != "" {
 			lists[name] = list{text: pinned, locked: true}
@@ -183,8 +182,8 @@ func (f *finder) pythonProject(dir string) (*Project, error) {
 			}
 		}
 	}
-	if err := f.pipfile(p, lists); err != nil {
-		return nil, err
+	if err := f.pipfile(p, lists); err != nil || p.Lacks != "" {
+		return p, err
 	}
 	if err := f.setupConfig(p, lists); err != nil {
 		return nil, err
