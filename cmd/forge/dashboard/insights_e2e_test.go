@@ -1,3 +1,5 @@
+//go:build e2e
+
 package dashboard
 
 import (
@@ -12,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"forge/pipeline/needs"
 )
 
 // policy is what the server lets pages do.
@@ -32,13 +36,10 @@ const probe = `addEventListener("load", () => {
 });`
 
 // browse loads a page in a browser with the probe, and returns what became of it and
-// what the browser complained of. Without a browser the test is passed over.
+// what the browser complained of.
 func (s *site) browse(t *testing.T, path string) (dom, complaints string) {
 	t.Helper()
-	browser, err := exec.LookPath("chromium")
-	if err != nil || testing.Short() {
-		t.Skip("no chromium here, or a short test")
-	}
+	needs.Tools(t, "chromium")
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", policy)
 		if r.URL.Path == "/probe.js" {
@@ -55,7 +56,7 @@ func (s *site) browse(t *testing.T, path string) (dom, complaints string) {
 	defer srv.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(), "--enable-logging=stderr",
+	cmd := exec.CommandContext(ctx, "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(), "--enable-logging=stderr",
 		"--virtual-time-budget=3000", "--window-size=1280,3000", "--dump-dom", srv.URL+path)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -71,8 +72,9 @@ func (s *site) browse(t *testing.T, path string) (dom, complaints string) {
 }
 
 // Covers M2: charts are drawn under the policy, and say their numbers when one moves
-// along them by keys, all charts together.
+// along them by keys, all charts together. The page on learning draws under it, too.
 func TestChartsInBrowser(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.measure(t, 1, 60)
 	dom, complaints := s.browse(t, "/insights?days=30&tab=all")
@@ -95,15 +97,11 @@ func TestChartsInBrowser(t *testing.T) {
 	if said["first"] == "" || said["first"] == said["second"] {
 		t.Errorf("at first the legends say %q", said["first"])
 	}
-}
-
-// The page on learning draws under the policy too.
-func TestLearningInBrowser(t *testing.T) {
-	s := newSite(t)
+	s = newSite(t)
 	s.fill(t, "clean")
 	s.learns(200, "acme/shop")
-	dom, complaints := s.browse(t, "/insights/learning")
+	dom, complaints = s.browse(t, "/insights/learning")
 	if complaints != "" || strings.Count(dom, "<canvas") != 1 {
-		t.Errorf("%d charts are drawn; the browser says\n%s", strings.Count(dom, "<canvas"), complaints)
+		t.Errorf("%d charts are drawn on learning; the browser says\n%s", strings.Count(dom, "<canvas"), complaints)
 	}
 }
