@@ -87,7 +87,7 @@ func newPatient(t *testing.T, manifest []byte, change func(*patient)) []Diagnosi
 		t.Fatal(err)
 	}
 	p.cfg(&cfg)
-	o := Options{Config: cfg, Log: slog.New(slog.DiscardHandler), HostTool: gitAlone, Worker: sandboxtest.Worker(t)}
+	o := Options{Config: cfg, Log: slog.New(slog.DiscardHandler), HostTool: goAndGit, Worker: sandboxtest.Worker(t)}
 	if !p.sandbox {
 		o.Workspaces = workspacetest.New(t, func(string, workspace.Command) (workspace.Result, bool) {
 			return workspace.Result{Stdout: []byte("go go1.26\n")}, true

@@ -8,6 +8,8 @@ import (
 	"forge/pipeline/needs"
 )
 
+const e2e = true
+
 // Covers D1, S1, S18: what the double of a workspace cannot show. The same tests once more,
 // with a worker process for each work tree and each command in bubblewrap.
 func TestInSandbox(t *testing.T) {
@@ -24,6 +26,7 @@ func TestInSandbox(t *testing.T) {
 		"the token ends":        TestTokenEndsInMidRun,
 		"commits by the API":    TestRunWithSignedCommits,
 		"a subscriber of a run": TestSubscriberOfARun,
+		"ten thousand webhooks": TestTenThousandDeliveries,
 	} {
 		t.Run(name, test)
 	}

@@ -64,10 +64,10 @@ type testOptions struct {
 
 const greetRepo = "acme/greet"
 
-// gitAlone is a machine without other tools: to ask Maven, npm and the rest for their
+// goAndGit is a machine without other tools: to ask Maven, npm and the rest for their
 // settings takes seconds, and what they say is another thing on each machine.
-func gitAlone(ctx context.Context, name string, args ...string) string {
-	if name != "git" {
+func goAndGit(ctx context.Context, name string, args ...string) string {
+	if name != "git" && name != "go" {
 		return ""
 	}
 	return sandbox.HostTool(ctx, name, args...)
@@ -146,7 +146,7 @@ func (ts *testServer) startServer(dir string, o testOptions) {
 	if err != nil {
 		ts.t.Fatal(err)
 	}
-	wired := Options{Config: cfg, Log: slog.New(slog.DiscardHandler), OnEvents: ts.onEvents, Now: o.now, TestTimeout: o.testTimeout, Settle: 10 * time.Millisecond, HostTool: gitAlone}
+	wired := Options{Config: cfg, Log: slog.New(slog.DiscardHandler), OnEvents: ts.onEvents, Now: o.now, TestTimeout: o.testTimeout, Settle: 10 * time.Millisecond, HostTool: goAndGit}
 	if o.sandbox {
 		wired.Worker = sandboxtest.Worker(ts.t)
 	} else {
