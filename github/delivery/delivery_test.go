@@ -26,6 +26,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // Each file of testdata/notice holds an event, its payload, and the notice that
 // it must become. Covers S20, lessons 1 and 18.
 func TestRead(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("testdata/notice/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no cases: %v", err)
@@ -95,6 +96,7 @@ func isZero(v any) bool {
 }
 
 func TestReadMalformed(t *testing.T) {
+	t.Parallel()
 	for _, in := range []string{"", "{", "[]", `{"issue":[]}`, `{"sender":{"id":"x"}}`} {
 		if n, err := Read("issues", []byte(in), Options{}); err == nil {
 			t.Errorf("Read(issues, %q) = %+v, want an error", in, n)
@@ -106,6 +108,7 @@ func TestReadMalformed(t *testing.T) {
 
 // All example payloads of GitHub can be read, each with an outcome in words.
 func TestReadExamples(t *testing.T) {
+	t.Parallel()
 	f, err := os.Open("../../../shared/github/webhook-examples.tar.gz")
 	if errors.Is(err, os.ErrNotExist) {
 		t.Skip("needs the contract files: ../shared/github/webhook-examples.tar.gz")
@@ -161,6 +164,7 @@ func TestReadExamples(t *testing.T) {
 }
 
 func TestParseCommand(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		body string
 		ok   bool
@@ -284,6 +288,7 @@ func TestParseCommand(t *testing.T) {
 }
 
 func TestTicked(t *testing.T) {
+	t.Parallel()
 	const open = "text\n- [ ] `/forge accept` — take it\n- [ ] `/forge cancel` — no\n"
 	for _, c := range []struct{ to, want string }{
 		{strings.Replace(open, "[ ]", "[x]", 1), "/forge accept"},
