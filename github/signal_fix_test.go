@@ -82,7 +82,7 @@ func TestSignalSuggestion(t *testing.T) {
 			c.expect("other lines", c.news())
 		}},
 		{"by Forge itself", func(c *trial) {
-			head := c.g.commit(c.repo, c.path(), strings.Replace(retryGo, old, better, 1))
+			head := c.commit(c.s.Run.Head, map[string]string{c.path(): strings.Replace(retryGo, old, better, 1)})
 			c.s.Implemented(2, c.s.Run.Head, head, "Mended.")
 			c.publish()
 			c.push("alice", better, "\tfor i := range n {")

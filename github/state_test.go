@@ -11,6 +11,7 @@ import (
 // Covers reliability 17: a repository that is archived and an installation that is
 // suspended end the attempt with a word on who can mend it, and both work again after.
 func TestStatesOfARepository(t *testing.T) {
+	t.Parallel()
 	gh, a, repo, _ := world(t, descriptions(t))
 	issue, err := gh.As("octo").OpenIssue(repo.FullName(), "A title", "and a body")
 	if err != nil {

@@ -80,7 +80,7 @@ func TestSignalFixedByHuman(t *testing.T) {
 			c.expect("polling again", c.poll())
 		}},
 		{"by Forge itself", func(c *trial) {
-			head := c.g.commit(c.repo, c.path(), strings.Replace(retryGo, old, own, 1))
+			head := c.commit(c.s.Run.Head, map[string]string{c.path(): strings.Replace(retryGo, old, own, 1)})
 			c.s.Implemented(2, c.s.Run.Head, head, "Mended.")
 			c.publish()
 			c.push("alice", own, "\t\tpauseFor(ctx, d)\n")

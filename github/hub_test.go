@@ -3,32 +3,42 @@ package github
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"forge/github/githubtest"
-	"forge/github/githubtest/contract"
+	"forge/github/githubtest/exchange"
 	"forge/github/render/rendertest"
 	"forge/pipeline"
 	"forge/pipeline/config"
 )
 
-// gitPusher pushes with the git binary and the App's own token.
+// gitPusher pushes with the git binary and the App's own token, from a clone that is made
+// when it is first used.
 type gitPusher struct {
-	t   *testing.T
-	a   *App
-	dir string
+	t      *testing.T
+	a      *App
+	dir    string
+	cloned bool
+}
+
+func (g *gitPusher) clone(repo pipeline.Repo) (string, error) {
+	if g.cloned {
+		return "", nil
+	}
+	g.cloned = true
+	return g.git(repo, "clone", "--quiet", repo.CloneURL, ".")
 }
 
 func (g *gitPusher) git(repo pipeline.Repo, args ...string) (string, error) {
+	if out, err := g.clone(repo); err != nil {
+		return out, err
+	}
 	tok, err := g.a.Token(context.Background(), repo)
 	if err != nil {
 		return "", err
@@ -68,6 +78,9 @@ func (g *gitPusher) Delete(_ context.Context, repo pipeline.Repo, branch, old st
 // commit writes a file and returns the new head.
 func (g *gitPusher) commit(repo pipeline.Repo, name, text string) string {
 	g.t.Helper()
+	if out, err := g.clone(repo); err != nil {
+		g.t.Fatal(out, err)
+	}
 	if err := os.WriteFile(filepath.Join(g.dir, name), []byte(text), 0o644); err != nil {
 		g.t.Fatal(err)
 	}
@@ -85,19 +98,13 @@ func (g *gitPusher) commit(repo pipeline.Repo, name, text string) string {
 
 // world is a GitHub of the real protocol, with the App installed on octo/repo and
 // an issue that asks for something.
-func world(t *testing.T, held *contract.Contract, change ...any) (*githubtest.Server, *App, pipeline.Repo, *gitPusher) {
+func world(t *testing.T, held exchange.Checker, change ...any) (*githubtest.Server, *App, pipeline.Repo, *gitPusher) {
 	t.Helper()
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("needs git: apt-get install git")
-	}
 	manifest, err := os.ReadFile("../app.yml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, client := githubtest.Options{Dir: t.TempDir(), Manifest: manifest}, Options{}
-	if held != nil {
-		server.Contract = held
-	}
+	server, client := githubtest.Options{Dir: t.TempDir(), Manifest: manifest, Contract: held}, Options{}
 	for _, c := range change {
 		switch c := c.(type) {
 		case func(*githubtest.Options):
@@ -136,40 +143,20 @@ func world(t *testing.T, held *contract.Contract, change ...any) (*githubtest.Se
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &gitPusher{t: t, a: a, dir: t.TempDir()}
-	if _, err := g.git(repo, "clone", "--quiet", repo.CloneURL, "."); err != nil {
-		t.Fatal(err)
-	}
-	return gh, a, repo, g
+	return gh, a, repo, &gitPusher{t: t, a: a, dir: t.TempDir()}
 }
 
-var contractOnce = sync.OnceValues(func() (*contract.Contract, error) { return contract.New("../../shared/github") })
+// thorough has tests that do the same again and again do more of it; with the tag e2e.
+var thorough bool
 
-// descriptions hold a test's exchanges against GitHub's own descriptions, when they
-// are there.
-func descriptions(t *testing.T) *contract.Contract {
-	t.Helper()
-	k, err := contractOnce()
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Log("without the contract files ../shared/github: shapes are not checked")
-		return nil
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	before := len(k.Violations())
-	t.Cleanup(func() {
-		for _, v := range k.Violations()[before:] {
-			t.Errorf("against GitHub's description: %s", v)
-		}
-	})
-	return k
-}
+// descriptions holds what a test exchanges against GitHub's own descriptions; with the tag e2e.
+var descriptions = func(*testing.T) exchange.Checker { return nil }
 
 // A whole run against the real protocol: App tokens, permissions of the manifest,
 // review comments that must lie in the diff, GraphQL, git. Everything is held against
 // GitHub's own descriptions when they are there.
 func TestEndToEnd(t *testing.T) {
+	t.Parallel()
 	held := descriptions(t)
 	gh, a, repo, g := world(t, held)
 	ctx := context.Background()
