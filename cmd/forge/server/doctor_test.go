@@ -24,7 +24,6 @@ import (
 	"forge/pipeline/record"
 	"forge/pipeline/sandbox/sandboxtest"
 	"forge/pipeline/store"
-	"forge/pipeline/workspace"
 	"forge/pipeline/workspace/workspacetest"
 )
 
@@ -89,9 +88,7 @@ func newPatient(t *testing.T, manifest []byte, change func(*patient)) []Diagnosi
 	p.cfg(&cfg)
 	o := Options{Config: cfg, Log: slog.New(slog.DiscardHandler), HostTool: goAndGit, Worker: sandboxtest.Worker(t)}
 	if !p.sandbox {
-		o.Workspaces = workspacetest.New(t, func(string, workspace.Command) (workspace.Result, bool) {
-			return workspace.Result{Stdout: []byte("go go1.26\n")}, true
-		})
+		o.Workspaces = workspacetest.New(t, goAlone)
 	}
 	return Doctor(t.Context(), o, p.repo)
 }

@@ -6,4 +6,4 @@ import (
 	"forge/pipeline/sandbox/sandboxtest"
 )
 
-func TestMain(m *testing.M) { sandboxtest.Main(m) }
+func TestMain(m *testing.M) { sandboxtest.Waiting(m, 8) }

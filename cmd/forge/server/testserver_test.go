@@ -20,10 +20,12 @@ import (
 	"forge/cmd/forge/settings"
 	"forge/github/githubtest"
 	"forge/pipeline"
+	"forge/pipeline/deps"
 	"forge/pipeline/needs"
 	"forge/pipeline/sandbox"
 	"forge/pipeline/sandbox/sandboxtest"
 	"forge/pipeline/store"
+	"forge/pipeline/workspace"
 	"forge/pipeline/workspace/workspacetest"
 )
 
@@ -63,6 +65,14 @@ type testOptions struct {
 }
 
 const greetRepo = "acme/greet"
+
+// goAlone answers what tools there are, which takes a second where there are many.
+func goAlone(_ string, c workspace.Command) (workspace.Result, bool) {
+	if slices.Contains(c.Args, deps.ToolScript) || slices.Contains(c.Args, deps.MoreToolScript) {
+		return workspace.Result{Stdout: []byte("go go1.26\n")}, true
+	}
+	return workspace.Result{}, false
+}
 
 // goAndGit is a machine without other tools: to ask Maven, npm and the rest for their
 // settings takes seconds, and what they say is another thing on each machine.
@@ -150,7 +160,7 @@ func (ts *testServer) startServer(dir string, o testOptions) {
 	if o.sandbox {
 		wired.Worker = sandboxtest.Worker(ts.t)
 	} else {
-		wired.Workspaces = workspacetest.New(ts.t, nil)
+		wired.Workspaces = workspacetest.New(ts.t, goAlone)
 	}
 	if o.wire != nil {
 		o.wire(&wired)
