@@ -368,6 +368,10 @@ var protections = []protection{
 	{"cmd/forge/dashboard/access/access.go", `if why := a.guard.crossSite(r); why != "" {`, `if why := ""; why != "" {`, ""},
 	{"cmd/forge/dashboard/access/access.go", `if why := whyNotHere(r); why != "" {`, `if why := ""; why != "" {`, ""},
 
+	// S32: what ends the server is set aside.
+	{"pipeline/work/crash.go", `Class: pipeline.FaultCrash, Final: aside,`, `Class: pipeline.FaultCrash, Final: aside && false,`, "TestCrashedPhase"},
+	{"pipeline/work/publish.go", `fmt.Sprint(labelRun, run.ID, labelPublish)`, `fmt.Sprint(labelRun, run.ID)`, "TestCrashedPublication"},
+
 	// S30: what anybody wrote does not end the server, and all work stops.
 	{"pipeline/untrusted/untrusted.go", `if len(open)+tags > l.depth {`, `if false {`, "FuzzDepth"},
 	{"pipeline/untrusted/untrusted.go", `if head.depth+in.depth+key.depth > l.depth {`, `if false {`, "FuzzDepth"},

@@ -44,6 +44,7 @@ type Options struct {
 	Log        *slog.Logger
 	Local      bool                                                          // a local repository and no GitHub
 	Silent     bool                                                          // nothing is published: a replay
+	Alone      bool                                                          // the process is this server and nothing else: how it ends is kept in the state directory
 	Database   string                                                        // instead of the configured one
 	Worker     string                                                        // the program that works on repositories, an absolute path; empty: this one
 	Workspaces workspace.Workspaces                                          // nil: processes of that program, in the sandbox
