@@ -120,19 +120,20 @@ func checkFamily(t *testing.T, k *keeper, id int64) {
 // server.
 func TestModules(t *testing.T) {
 	t.Parallel()
-	k := openStore(t)
-	id := newRun(t, k, 1, withModules)
-	opts := options(t)
-	opts.Executor = &fakePhases{do: modular}
-	if err := newDriven(t, k, opts).Drive(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
-	checkFamily(t, k, id)
-	id = newRun(t, k, 2, withModules)
-	w := watchEvents(&opts)
-	start(t, newEngine(t, k, opts))
-	w.untilState(t, k, id, pipeline.StateVerified)
-	checkFamily(t, k, id)
+	inBubble(t, func(t *testing.T, k *keeper) {
+		id := newRun(t, k, 1, withModules)
+		opts := options(t)
+		opts.Executor = &fakePhases{do: modular}
+		if err := newDriven(t, k, opts).Drive(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		checkFamily(t, k, id)
+		id = newRun(t, k, 2, withModules)
+		w := watchEvents(&opts)
+		start(t, newEngine(t, k, opts))
+		w.untilState(t, k, id, pipeline.StateVerified)
+		checkFamily(t, k, id)
+	})
 }
 
 // Covers V6 and reliability: wherever the process dies, what follows finds what was
@@ -175,38 +176,39 @@ func TestModulesSurvive(t *testing.T) {
 // Covers V6, S-rows of stopping: a stop, and the end, of a run reach its modules.
 func TestModulesAreStopped(t *testing.T) {
 	t.Parallel()
-	k := openStore(t)
-	id := newRun(t, k, 1, withModules)
-	opts := options(t)
-	working := make(chan int64, 10)
-	opts.Executor = &fakePhases{do: func(ctx context.Context, run *pipeline.Run, act pipeline.Action, emit Emit) ([]pipeline.Event, error) {
-		if run.Part != nil && act.Phase.Phase == pipeline.PhaseImplement {
-			working <- run.ID
-			<-ctx.Done()
-			return nil, ctx.Err()
+	inBubble(t, func(t *testing.T, k *keeper) {
+		id := newRun(t, k, 1, withModules)
+		opts := options(t)
+		working := make(chan int64, 10)
+		opts.Executor = &fakePhases{do: func(ctx context.Context, run *pipeline.Run, act pipeline.Action, emit Emit) ([]pipeline.Event, error) {
+			if run.Part != nil && act.Phase.Phase == pipeline.PhaseImplement {
+				working <- run.ID
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return modular(ctx, run, act, emit)
+		}}
+		w := watchEvents(&opts)
+		e := start(t, newEngine(t, k, opts))
+		first, second := <-working, <-working
+		say := func(words string) {
+			events, _ := load(t, k, id).Answer(command.Line{Name: words}, maintainer, "cli", 0, time.Now())
+			if err := e.Record(t.Context(), id, prefix(words, events), nil); err != nil {
+				t.Fatal(err)
+			}
 		}
-		return modular(ctx, run, act, emit)
-	}}
-	w := watchEvents(&opts)
-	e := start(t, newEngine(t, k, opts))
-	first, second := <-working, <-working
-	say := func(words string) {
-		events, _ := load(t, k, id).Answer(command.Line{Name: words}, maintainer, "cli", 0, time.Now())
-		if err := e.Record(t.Context(), id, prefix(words, events), nil); err != nil {
-			t.Fatal(err)
+		say("stop")
+		for _, child := range []int64{first, second} {
+			w.untilState(t, k, child, pipeline.StateStopped)
 		}
-	}
-	say("stop")
-	for _, child := range []int64{first, second} {
-		w.untilState(t, k, child, pipeline.StateStopped)
-	}
-	say("resume")
-	<-working
-	<-working
-	say("cancel")
-	for _, child := range []int64{first, second} {
-		w.untilState(t, k, child, pipeline.StateCancelled)
-	}
+		say("resume")
+		<-working
+		<-working
+		say("cancel")
+		for _, child := range []int64{first, second} {
+			w.untilState(t, k, child, pipeline.StateCancelled)
+		}
+	})
 }
 
 // Covers V9: a command is for the module that it names, or for the only one that asks.

@@ -14,12 +14,11 @@ import (
 
 func init() {
 	thorough = true
-	databases = append(databases, databases[0])
-	databases[1].name, databases[1].open = "postgres", openPostgres
+	databases["postgres"] = onPostgres
 }
 
-// openPostgres has the engine listen with pgx and insert with database/sql.
-func openPostgres(t *testing.T) (*keeper, func(Options) *Engine) {
+// onPostgres has the engine listen with pgx and insert with database/sql.
+func onPostgres(t *testing.T, test databaseTest) {
 	db, err := store.Open(t.Context(), storetest.Postgres(t), testLog(t))
 	if err != nil {
 		t.Fatal(err)
@@ -30,11 +29,11 @@ func openPostgres(t *testing.T) (*keeper, func(Options) *Engine) {
 		}
 	})
 	k := &keeper{DB: db}
-	return k, func(o Options) *Engine {
+	test(t, k, func(o Options) *Engine {
 		e, err := New(riverpgxv5.New(k.Pool()), riverdatabasesql.New(nil), k, o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return e
-	}
+	})
 }
