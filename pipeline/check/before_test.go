@@ -14,6 +14,7 @@ import (
 )
 
 func TestTaskIsAbout(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		tests      []string
 		text, test string
@@ -72,8 +73,9 @@ def test_zero():
 // Covers V3: what failed before the work is a list of its own, with today's error
 // and who knows of it; what the task is about must pass.
 func TestBefore(t *testing.T) {
+	t.Parallel()
+	need(t, "pytest")
 	w := newWorkspace(t, twoBroken)
-	w.path = "/usr/bin:/bin"
 	baseline := run(t, w, Options{})
 	if len(baseline.Failures) != 2 || len(baseline.Before) != 0 {
 		t.Fatalf("baseline: failures %+v, before %+v", baseline.Failures, baseline.Before)
@@ -136,8 +138,9 @@ func TestBefore(t *testing.T) {
 
 // What failed before is not got rid of by skipping or removing it.
 func TestBeforeIsNotRemoved(t *testing.T) {
+	t.Parallel()
+	need(t, "pytest")
 	w := newWorkspace(t, twoBroken)
-	w.path = "/usr/bin:/bin"
 	baseline := run(t, w, Options{})
 	w.write(t, "-- test_calc.py --\nimport calc, pytest\ndef test_add():\n    assert calc.add(1, 2) == 3\n@pytest.mark.skip\ndef test_sign():\n    assert calc.sign(-5) == -1\n")
 	got := run(t, w, Options{Baseline: &baseline})
@@ -155,6 +158,7 @@ func TestBeforeIsNotRemoved(t *testing.T) {
 // Covers V3: what breaks as a whole hides tests. It is from before the work only
 // where it breaks as it did then.
 func TestBeforeAsAWhole(t *testing.T) {
+	t.Parallel()
 	w := newWorkspace(t, calcGo+"-- dep/dep.go --\npackage dep\n\nvar X = missing\n-- dep/dep_test.go --\npackage dep\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) {}\n")
 	baseline := run(t, w, Options{})
 	if len(baseline.Failures) != 1 || !baseline.Failures[0].Whole || baseline.Failures[0].Error != "dep/dep.go:3: undefined: missing" {
@@ -179,6 +183,7 @@ func TestBeforeAsAWhole(t *testing.T) {
 // Covers V3: a suite that ends badly is told with its reason, as a failure where
 // this change broke it.
 func TestEndsBadly(t *testing.T) {
+	t.Parallel()
 	w := newWorkspace(t, "-- x --\n")
 	command := func(exit string) Options {
 		w.write(t, "-- run.sh --\nprintf 'TAP version 13\\n1..1\\nok 1 - a\\n'\nexit "+exit+"\n")
@@ -205,6 +210,7 @@ func TestEndsBadly(t *testing.T) {
 
 // A suite that is cut off verifies nothing, whoever knows of it.
 func TestCutOff(t *testing.T) {
+	t.Parallel()
 	for _, class := range []string{"timeout", "memory", "output", "disk", "signal"} {
 		w := newWorkspace(t, "-- x --\n")
 		w.hook = func(res *workspace.Result) { res.Exit, res.Class = -1, class }
@@ -223,6 +229,7 @@ func TestCutOff(t *testing.T) {
 
 // Of two tests of one name that fail, the one that passed before is a failure.
 func TestBeforeSameName(t *testing.T) {
+	t.Parallel()
 	w := newWorkspace(t, "-- x --\n")
 	tap := func(lines ...string) Options {
 		w.write(t, "-- run.sh --\ncat <<E\nTAP version 13\n1.."+string(rune('0'+len(lines)/2))+"\n"+strings.Join(lines, "\n")+"\nE\n")

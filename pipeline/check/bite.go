@@ -2,7 +2,6 @@ package check
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"maps"
 	"path"
@@ -37,7 +36,7 @@ func (v *verdict) runSpoiled(ctx context.Context) error {
 	if !v.worthSpoiling() {
 		return nil
 	}
-	p := spoiler{tail: "~" + strings.ToLower(rand.Text()[:8]), used: v.used}
+	p := spoiler{tail: "~" + v.o.word(8), used: v.used}
 	for {
 		if err := v.spoil(ctx, &p); err != nil || len(v.found) > 0 {
 			return err

@@ -238,12 +238,10 @@ func (v *verdict) replay(ctx context.Context, sha string, rec recording) ([]*str
 	}
 	python, dir := v.python()
 	out := make([]*string, len(rec.Calls))
-	for lang, command := range map[string][]string{"py": {python, "app.py", replayPython}, "js": {"node", "app.cjs", replayNode}} {
-		if err := replayIn(ctx, tree, rec, lang, dir, command, out); err != nil {
-			return nil, err
-		}
+	if err := replayIn(ctx, tree, rec, "py", dir, []string{python, "app.py", replayPython}, out); err != nil {
+		return nil, err
 	}
-	return out, nil
+	return out, replayIn(ctx, tree, rec, "js", dir, []string{"node", "app.cjs", replayNode}, out)
 }
 
 // replayIn makes the calls of one language.

@@ -20,7 +20,7 @@ import (
 func replayed(t *testing.T, files string, own []string, lang string, command, alone []string) []string {
 	t.Helper()
 	w := newWorkspace(t, files)
-	tree := commitTree{w, t}
+	tree := commitTree{dirWorkspace: w}
 	if err := into(t.Context(), tree, recorders); err != nil {
 		t.Fatal(err)
 	}
@@ -57,6 +57,7 @@ func replayed(t *testing.T, files string, own []string, lang string, command, al
 // Covers T8: calls are recorded whatever path a suite needs by itself, of functions, methods
 // and properties, and one that ends the program it is made in does not hide the others.
 func TestCallsOfPython(t *testing.T) {
+	t.Parallel()
 	need(t, "python3")
 	got := replayed(t, `
 -- src/price.py --
@@ -168,6 +169,7 @@ assert price.Long().size() == 3000
 // Covers T8: calls of CommonJS and of ES modules are recorded, the latter as a test imports
 // them: by name, by default, all of them, or from CommonJS.
 func TestCallsOfNode(t *testing.T) {
+	t.Parallel()
 	need(t, "node")
 	got := replayed(t, `
 -- package.json --
@@ -221,7 +223,8 @@ assert.throws(() => total(null));
 
 // Tests may run in any number of processes: what is replayed of all of them is bounded.
 func TestRecordedIsBounded(t *testing.T) {
-	tree := commitTree{newWorkspace(t, ""), t}
+	t.Parallel()
+	tree := commitTree{dirWorkspace: newWorkspace(t, "")}
 	files := map[string]string{}
 	for i := range 3 {
 		files[fmt.Sprintf("calls-%d.json", i)] = `{"calls": [` + strings.Repeat(`{"args": "()"}, `, maxCalls/2) + `{"args": ""}, {"args": "()"}]}`
@@ -248,6 +251,7 @@ func (t timedTree) Run(ctx context.Context, c workspace.Command) (workspace.Resu
 
 // A suite that is recorded has less time than one that judges, and never more.
 func TestRecordedInTime(t *testing.T) {
+	t.Parallel()
 	const patch = "diff --git a/calc.py b/calc.py\n--- a/calc.py\n+++ b/calc.py\n@@ -1 +1 @@\n-x = 0\n+x = os.environ.get('X')\n"
 	for minutes, want := range map[int]time.Duration{30: 5 * time.Minute, 2: 2 * time.Minute} {
 		var log []string

@@ -25,6 +25,7 @@ package check
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"log/slog"
 	"slices"
 	"strings"
@@ -75,6 +76,17 @@ type Options struct {
 	Proofs        []string                         // tests that are named as proofs; without any, nothing is done for them
 	Log           *slog.Logger                     // nil: silent
 	Clock         func() time.Time                 // nil: time.Now
+
+	random func() string // 26 letters and digits that nobody can know; nil: those of crypto/rand
+}
+
+// word returns a random word of some letters and digits.
+func (o *Options) word(letters int) string {
+	random := o.random
+	if random == nil {
+		random = rand.Text
+	}
+	return strings.ToLower(random()[:letters])
 }
 
 // checker is one run of the tests.

@@ -57,6 +57,7 @@ func TestSign(t *testing.T) {
 // Covers V1, B4: a Go repository that passes, with coverage of all and of the
 // changed lines.
 func TestGoPasses(t *testing.T) {
+	t.Parallel()
 	w := newWorkspace(t, calcGo)
 	base := w.commit(t)
 	w.write(t, "-- calc.go --\npackage calc\n\nfunc Add(a, b int) int { return a + b }\n\nfunc Sign(n int) int {\n\tif n < 0 {\n\t\tn = 0\n\t\treturn -1\n\t}\n\tn++\n\treturn 1\n}\n")
@@ -77,6 +78,7 @@ func TestGoPasses(t *testing.T) {
 // Covers B4, V2, V3 and B5's input: a failing test, a regression, a failure that
 // the base has too, a broken build and a flaky test, told apart.
 func TestGoTellsFailuresApart(t *testing.T) {
+	t.Parallel()
 	w := newWorkspace(t, calcGo+`
 -- old/old_test.go --
 package old
@@ -104,7 +106,7 @@ func TestF(t *testing.T) {
 	if want := []string{"example.com/calc.TestAdd", "example.com/calc.TestSign", "example.com/calc/dep.TestF"}; !slices.Equal(baseline.Names, want) || baseline.Failed != 1 {
 		t.Fatalf("baseline: %d failed, names %q", baseline.Failed, baseline.Names)
 	}
-	flag := filepath.Join(t.TempDir(), "flag")
+	flag := filepath.Join(w.place(), "flag")
 	w.write(t, strings.ReplaceAll(`
 -- calc.go --
 package calc
@@ -183,6 +185,7 @@ func TestOld(t *testing.T) { t.Fatal("never worked on day", 8) }
 // Covers B4: a test that hangs is named, whether go test or the sandbox ends it,
 // and is not run again.
 func TestHanging(t *testing.T) {
+	t.Parallel()
 	archive := "-- go.mod --\nmodule example.com/h\n\ngo 1.24\n-- h_test.go --\npackage h\n\nimport \"testing\"\n\nfunc TestQuick(t *testing.T) {}\n\nfunc TestHangs(t *testing.T) { <-make(chan int) }\n"
 	t.Run("ended by go test", func(t *testing.T) {
 		w := newWorkspace(t, archive)
@@ -212,6 +215,7 @@ func TestHanging(t *testing.T) {
 
 // Covers S8: each way in which the sandbox ends a command is told apart.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	for class, want := range map[string]string{
 		"timeout": "which test was running cannot be told", "memory": "more memory than the sandbox allows",
 		"output": "more output than the sandbox allows", "disk": "filled the disk", "signal": "killed by a signal",
@@ -230,6 +234,7 @@ func TestKilled(t *testing.T) {
 
 // Covers lessons 9: that nothing was tested is said, with how to mend it.
 func TestNothingToRun(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, archive, want string }{
 		{"empty", "-- README.md --\nhello\n", ".github/forge.yml"},
 		{"no test script", "-- package.json --\n{\"scripts\":{\"test\":\"echo \\\"Error: no test specified\\\" && exit 1\"}}\n", "package.json with a test script"},
@@ -249,6 +254,7 @@ func TestNothingToRun(t *testing.T) {
 
 // Covers R6: what is missing around the tests is a fault, not a failure.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, command, want string }{
 		{"missing tool", "no-such-tool --flag", "`no-such-tool --flag` could not run: needs `no-such-tool` on the server: it was not found in the sandbox. Install what is missing on the server, under /usr/local or /usr (the sandbox sees no home directories"},
 		{"missing tool in make", "make test", "needs `no-such-tool` on the server"},
@@ -319,6 +325,7 @@ func TestFaults(t *testing.T) {
 // Covers lessons 9: a suite that cannot run beside one that passes is told, and
 // the whole is not green.
 func TestOneSuiteCannotRun(t *testing.T) {
+	t.Parallel()
 	w := newWorkspace(t, "-- x --\n")
 	got := run(t, w, Options{Config: config.Tests{Commands: []string{"true", "no-such-tool test"}}})
 	const why = "needs `no-such-tool` on the server: it was not found in the sandbox"
@@ -338,6 +345,7 @@ func TestOneSuiteCannotRun(t *testing.T) {
 // A failing command that prints a tool's missing pieces after tests ran is a
 // failure all the same.
 func TestNoFaultAfterTests(t *testing.T) {
+	t.Parallel()
 	w := newWorkspace(t, "-- x --\n")
 	got := run(t, w, Options{Config: config.Tests{Commands: []string{"printf 'TAP version 13\\n1..1\\nok 1 - a\\n'; no-such-tool"}}})
 	if got.Passed != 1 || got.Failed != 1 || !strings.HasPrefix(got.Failures[0].Error, "the command ended with exit code 127, though no test is reported as failing") {
@@ -351,11 +359,12 @@ var (
 )
 
 func TestNode(t *testing.T) {
+	t.Parallel()
 	need(t, "npm")
 	w := newWorkspace(t, `
--- repo/package.json --
+-- package.json --
 {"scripts": {"test": "node --test"}}
--- repo/sum.test.js --
+-- sum.test.js --
 const test = require('node:test'), assert = require('node:assert'), fs = require('node:fs');
 test('adds', () => assert.strictEqual(1 + 2, 3));
 test('flaky', () => {
@@ -365,7 +374,6 @@ test('wrong', () => {
   assert.strictEqual(1 + 2, 4);
 });
 `)
-	w.dir = filepath.Join(w.dir, "repo") // the flag lies beside the work tree
 	got := run(t, w, Options{Config: config.Tests{Reruns: 1}})
 	if len(got.Failures) != 1 || got.Failures[0].Test != "wrong" || got.Failures[0].File != "sum.test.js" || got.Failures[0].Line != 7 {
 		t.Errorf("failures %+v, want wrong at sum.test.js:7", got.Failures)
@@ -405,21 +413,18 @@ class CalcTest(unittest.TestCase):
 `
 
 func TestPython(t *testing.T) {
-	need(t, "python3")
+	t.Parallel()
+	need(t, "pytest")
 	t.Run("unittest", func(t *testing.T) {
 		w := newWorkspace(t, pythonRepo)
-		w.env = []string{"FLAG=" + filepath.Join(t.TempDir(), "flag"), "PYTHONPATH=" + filepath.Join(w.dir, "none")}
+		w.env = []string{"FLAG=" + filepath.Join(w.place(), "flag"), "PYTHONPATH=" + filepath.Join(w.dir, "none")}
 		w.write(t, "-- none/pytest.py --\nraise ImportError('not here')\n")
 		got := run(t, w, Options{Config: config.Tests{Reruns: 2}})
 		comparePython(t, got, "unittest", "tests.test_calc.CalcTest.test_wrong", "tests.test_calc.CalcTest.test_flaky")
 	})
 	t.Run("pytest", func(t *testing.T) {
 		w := newWorkspace(t, pythonRepo)
-		w.path = "/usr/bin:/bin"
-		w.env = []string{"FLAG=" + filepath.Join(t.TempDir(), "flag")}
-		if res, err := w.Run(t.Context(), workspace.Command{Args: []string{"python3", "-c", "import pytest"}, Timeout: 60e9}); err != nil || res.Exit != 0 {
-			t.Skip("needs pytest: apt-get install python3-pytest")
-		}
+		w.env = []string{"FLAG=" + filepath.Join(w.place(), "flag")}
 		got := run(t, w, Options{Config: config.Tests{Reruns: 2}})
 		comparePython(t, got, "pytest", "tests/test_calc.py::CalcTest::test_wrong", "tests/test_calc.py::CalcTest::test_flaky")
 	})
@@ -437,6 +442,7 @@ func comparePython(t *testing.T, got pipeline.TestReport, suite, wrong, flaky st
 
 // Covers V1: commands from the configuration, in every format that is recognised.
 func TestNamedCommands(t *testing.T) {
+	t.Parallel()
 	w := newWorkspace(t, calcGo+"-- Makefile --\ncheck:\n\tgo test ./...\n")
 	for _, c := range []struct {
 		command string
@@ -472,6 +478,7 @@ func TestNamedCommands(t *testing.T) {
 
 // A report that was committed proves nothing: only what is written anew counts.
 func TestOldReports(t *testing.T) {
+	t.Parallel()
 	w := newWorkspace(t, "-- TEST-x.xml --\n<testsuite><testcase classname=\"C\" name=\"a\"/></testsuite>\n-- coverage.xml --\n<coverage><packages><package><classes><class filename=\"a.py\"><lines><line number=\"1\" hits=\"1\"/></lines></class></classes></package></packages></coverage>\n")
 	for _, f := range []string{"TEST-x.xml", "coverage.xml"} {
 		if err := os.Chtimes(filepath.Join(w.dir, f), epoch, epoch); err != nil {
@@ -488,20 +495,28 @@ func TestOldReports(t *testing.T) {
 	}
 }
 
+// posixWorkspace runs commands for real that are everywhere.
+type posixWorkspace struct{ *dirWorkspace }
+
+func (w posixWorkspace) Run(ctx context.Context, c workspace.Command) (workspace.Result, error) {
+	return w.live(ctx, c)
+}
+
 // A large output is read in pieces, and none is lost.
 func TestLargeOutput(t *testing.T) {
-	var b strings.Builder
-	b.WriteString(calcGo + "-- big_test.go --\npackage calc\n\nimport (\n\t\"fmt\"\n\t\"strings\"\n\t\"testing\"\n)\n\nfunc TestBig(t *testing.T) {\n\tfor i := range 300 {\n\t\tt.Run(fmt.Sprint(i), func(t *testing.T) { t.Log(strings.Repeat(\"x\", 5000)) })\n\t}\n}\n")
-	w := newWorkspace(t, b.String())
+	t.Parallel()
+	want := strings.Repeat("0123456789\n", 150_000)
+	w := newWorkspace(t, "-- out --\n"+want)
 	w.limit = 100_000
-	got := run(t, w, Options{})
-	if got.Passed != 303 || len(got.Names) != 303 {
-		t.Errorf("passed %d, want 303", got.Passed)
+	got, err := (&checker{ws: posixWorkspace{w}}).readReport(t.Context(), "out")
+	if err != nil || string(got) != want {
+		t.Errorf("%d of %d bytes, %v", len(got), len(want), err)
 	}
 }
 
 // Tests of the same name in two directories are two tests.
 func TestDirectoriesAreToldApart(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		s    suite
 		want string
@@ -526,6 +541,7 @@ func TestDirectoriesAreToldApart(t *testing.T) {
 
 // Covers V3: many failing tests are run again together.
 func TestRerunBatches(t *testing.T) {
+	t.Parallel()
 	s := &suite{format: formatGo, alone: true, args: []string{"go", "test", "-json", "./..."}}
 	for i := range aloneMax + 2 {
 		s.result.add(testcase{name: fmt.Sprintf("p%d.TestX%d/s", i%2, i), group: fmt.Sprintf("p%d", i%2), again: fmt.Sprintf("TestX%d/s", i), status: failed, err: "x"})

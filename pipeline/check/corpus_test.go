@@ -3,7 +3,9 @@ package check
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -11,14 +13,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"forge/pipeline"
 	"forge/pipeline/config"
 	"forge/pipeline/look"
-	"forge/pipeline/sandbox"
 	"forge/pipeline/testname"
 	"forge/pipeline/workspace"
 
@@ -28,16 +27,16 @@ import (
 // corpusCase is a change to a base, and what a verdict must say about it; see
 // testdata/README.md.
 type corpusCase struct {
-	name, base string
-	why        string
-	files      map[string]string // of the head; the base's others stay
-	deleted    []string
-	want       []string
-	task       Task
-	excuse     bool
-	gitBase    string // commits
-	gitHead    string
-	patch      string
+	dir, name string
+	base      *corpusBase
+	why       string
+	files     map[string]string // of the head; the base's others stay
+	deleted   []string
+	want      []string
+	task      Task
+	excuse    bool
+	commit    string // of the head
+	patch     string
 }
 
 // corpusBase is a repository that changes start from.
@@ -45,36 +44,21 @@ type corpusBase struct {
 	files    map[string]string
 	commands []string
 	reruns   int
-	once     sync.Once
-	report   pipeline.TestReport
-	err      error
+	commit   string
 }
 
-// corpus is a directory of cases with the commits that they are.
+// corpus is some directories of cases with the commits that they are.
 type corpus struct {
-	dir   string // the bare git directory
+	git   string // a bare repository
 	bases map[string]*corpusBase
 	cases []*corpusCase
-	m     *sandbox.Manager
-
-	caches map[string]string // of a commit: what compiles nothing starts without a build cache
-	mu     sync.Mutex
-	idle   map[string][]workspace.Workspace // by their cache
+	of    commits
 }
 
 // readCorpus reads the cases of some directories of testdata.
 func readCorpus(t testing.TB, dirs ...string) *corpus {
 	t.Helper()
-	c := &corpus{bases: map[string]*corpusBase{}, caches: map[string]string{}, idle: map[string][]workspace.Workspace{}}
-	t.Cleanup(func() {
-		for _, list := range c.idle {
-			for _, w := range list {
-				if err := w.Close(); err != nil {
-					t.Error(err)
-				}
-			}
-		}
-	})
+	c := &corpus{bases: map[string]*corpusBase{}, of: commits{}}
 	for _, file := range globbed(t, "testdata/bases/*.txtar") {
 		a := parsed(t, file)
 		b := &corpusBase{files: map[string]string{}}
@@ -93,7 +77,9 @@ func readCorpus(t testing.TB, dirs ...string) *corpus {
 	}
 	for _, dir := range dirs {
 		for _, file := range globbed(t, "testdata/"+dir+"/*.txtar") {
-			c.cases = append(c.cases, readCase(t, file, c.bases))
+			k := readCase(t, file, c.bases)
+			k.dir = dir
+			c.cases = append(c.cases, k)
 		}
 	}
 	c.commit(t)
@@ -144,7 +130,7 @@ func readCase(t testing.TB, file string, bases map[string]*corpusBase) *corpusCa
 	if len(h["base"]) != 1 || bases[h["base"][0]] == nil || len(c.want) == 0 || c.why == "" {
 		t.Fatalf("%s: it must say what it is about, its base, and what is wanted", file)
 	}
-	c.base = h["base"][0]
+	c.base = bases[h["base"][0]]
 	for _, line := range h["delete"] {
 		c.deleted = append(c.deleted, strings.Fields(line)...)
 	}
@@ -152,7 +138,7 @@ func readCase(t testing.TB, file string, bases map[string]*corpusBase) *corpusCa
 		c.task.Text = h["task"][0]
 	}
 	c.excuse = len(h["excuse"]) > 0
-	c.files = maps.Clone(bases[c.base].files)
+	c.files = maps.Clone(c.base.files)
 	for _, name := range c.deleted {
 		if _, ok := c.files[name]; !ok {
 			t.Fatalf("%s: deletes %s, which its base does not have", file, name)
@@ -176,16 +162,20 @@ func readCase(t testing.TB, file string, bases map[string]*corpusBase) *corpusCa
 	return c
 }
 
-// commit puts all bases and heads into one bare repository, with one process.
+// commit puts all bases and heads into one bare repository, and makes the patches.
 func (c *corpus) commit(t testing.TB) {
 	t.Helper()
-	c.dir = filepath.Join(openDir(t), "corpus.git")
-	gitCorpus(t, nil, "init", "-q", "--bare", c.dir)
+	c.git = filepath.Join(openDir(t), "corpus.git")
+	gitCorpus(t, nil, "init", "-q", "--bare", c.git)
 	var in bytes.Buffer
 	mark := 0
-	add := func(files map[string]string) int {
+	add := func(files map[string]string, parent int) int {
 		mark++
-		fmt.Fprintf(&in, "commit refs/x/%d\nmark :%d\ncommitter t <t@example.com> 1700000000 +0000\ndata 1\nx\ndeleteall\n", mark, mark)
+		fmt.Fprintf(&in, "commit refs/x/%d\nmark :%d\ncommitter t <t@example.com> 1700000000 +0000\ndata 1\nx\n", mark, mark)
+		if parent > 0 {
+			fmt.Fprintf(&in, "from :%d\n", parent)
+		}
+		in.WriteString("deleteall\n")
 		for _, name := range slices.Sorted(maps.Keys(files)) {
 			mode := "100644"
 			if strings.HasSuffix(name, ".sh") {
@@ -195,32 +185,45 @@ func (c *corpus) commit(t testing.TB) {
 		}
 		return mark
 	}
-	marks := map[string]int{}
-	for name, b := range c.bases {
-		marks[name] = add(b.files)
+	marks := map[*corpusBase]int{}
+	for _, name := range slices.Sorted(maps.Keys(c.bases)) {
+		marks[c.bases[name]] = add(c.bases[name].files, 0)
 	}
 	heads := make([]int, len(c.cases))
 	for i, k := range c.cases {
-		heads[i] = add(k.files)
+		heads[i] = add(k.files, marks[k.base])
 	}
 	shas := c.imported(t, in.Bytes())
+	for b, mark := range marks {
+		b.commit = shas[mark]
+		c.of[b.commit] = b.files
+	}
+	var list strings.Builder
 	for i, k := range c.cases {
-		k.gitBase, k.gitHead = shas[marks[k.base]], shas[heads[i]]
-		cache := cacheFor(c.bases[k.base].files)
-		c.caches[k.gitBase], c.caches[k.gitHead] = cache, cache
-		if some(i) {
-			k.patch = gitCorpus(t, nil, "--git-dir="+c.dir, "diff-tree", "-r", "-p", "-M", "--full-index", k.gitBase, k.gitHead)
+		k.commit = shas[heads[i]]
+		c.of[k.commit] = k.files
+		list.WriteString(k.commit + "\n")
+	}
+	// Each patch comes behind a line with the name of its commit.
+	patches := map[string]string{}
+	var at string
+	for line := range strings.Lines(gitCorpus(t, []byte(list.String()), "--git-dir="+c.git, "diff-tree", "--stdin", "-r", "-p", "-M", "--full-index")) {
+		if sha := strings.TrimSpace(line); c.of[sha] != nil {
+			at = sha
+		} else {
+			patches[at] += line
 		}
 	}
-	c.m = newManager(t)
-	warmGo(t, c.m)
+	for _, k := range c.cases {
+		k.patch = patches[k.commit]
+	}
 }
 
 // imported makes the commits of a stream, and returns their names by their marks.
 func (c *corpus) imported(t testing.TB, stream []byte) map[int]string {
 	t.Helper()
-	file := filepath.Join(filepath.Dir(c.dir), "marks")
-	gitCorpus(t, stream, "--git-dir="+c.dir, "fast-import", "--quiet", "--export-marks="+file)
+	file := filepath.Join(filepath.Dir(c.git), "marks")
+	gitCorpus(t, stream, "--git-dir="+c.git, "fast-import", "--quiet", "--export-marks="+file)
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -231,20 +234,6 @@ func (c *corpus) imported(t testing.TB, stream []byte) map[int]string {
 		shas[atoi(strings.TrimPrefix(mark, ":"))] = sha
 	}
 	return shas
-}
-
-// openDir is a temporary directory that the sandbox's user can pass.
-func openDir(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "forge-check-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o711); err != nil {
-		t.Fatal(err)
-	}
-	return dir
 }
 
 func gitCorpus(t testing.TB, in []byte, args ...string) string {
@@ -259,68 +248,6 @@ func gitCorpus(t testing.TB, in []byte, args ...string) string {
 		t.Fatalf("git %v: %v\n%s", args, err, stderr.String())
 	}
 	return string(out)
-}
-
-// open is an Opener of real sandboxes. A checkout starts afresh, so that a
-// workspace serves one run after the other.
-func (c *corpus) open(ctx context.Context, sha string) (Tree, error) {
-	c.mu.Lock()
-	key := c.caches[sha]
-	var w workspace.Workspace
-	if n := len(c.idle[key]); n > 0 {
-		w, c.idle[key] = c.idle[key][n-1], c.idle[key][:n-1]
-	}
-	c.mu.Unlock()
-	if w != nil {
-		return &lent{w, c, key}, w.Checkout(ctx, sha)
-	}
-	w, err := c.m.Open(context.WithoutCancel(ctx), workspace.OpenOptions{Name: "corpus", GitDir: c.dir, Commit: sha, Cache: key})
-	return &lent{w, c, key}, err
-}
-
-// lent is a workspace that goes back to the corpus.
-type lent struct {
-	workspace.Workspace
-	c   *corpus
-	key string
-}
-
-func (l *lent) Close() error {
-	l.c.mu.Lock()
-	defer l.c.mu.Unlock()
-	l.c.idle[l.key] = append(l.c.idle[l.key], l.Workspace)
-	return nil
-}
-
-// baseline runs a base's tests, once for all cases.
-func (c *corpus) baseline(ctx context.Context, k *corpusCase) (*pipeline.TestReport, error) {
-	b := c.bases[k.base]
-	b.once.Do(func() {
-		var tree Tree
-		if tree, b.err = c.open(ctx, k.gitBase); b.err == nil {
-			defer tree.Close()
-			b.report, b.err = Run(ctx, tree, Options{Config: b.config(), Head: k.gitBase})
-		}
-	})
-	return &b.report, b.err
-}
-
-func (b *corpusBase) config() config.Tests {
-	return config.Tests{TimeoutMinutes: 1, Commands: b.commands, Reruns: b.reruns}
-}
-
-// judge runs a case's change through Verify.
-func (c *corpus) judge(t *testing.T, k *corpusCase) pipeline.TestReport {
-	t.Helper()
-	base, err := c.baseline(context.WithoutCancel(t.Context()), k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := Verify(t.Context(), c.open, Options{Config: c.bases[k.base].config(), Base: k.gitBase, Head: k.gitHead, Iteration: 1, Patch: k.patch, Baseline: base, Task: k.task})
-	if err != nil {
-		t.Fatalf("Verify: %v", err)
-	}
-	return r
 }
 
 // says reports whether a report has what a case wants: a kind, and words in order.
@@ -338,103 +265,14 @@ func says(lines []string, want string) bool {
 	})
 }
 
-// some reports whether a case is one of those that every run of the tests judges: one
-// of seven, over all languages. With the tag soak, all are.
-func some(i int) bool { return wholeCorpus || i%7 == 0 }
-
-// Covers T8, lessons 16 and 32: ways to make a test suite pass that does not.
-// None is verified in silence.
-func TestCheats(t *testing.T) {
-	needAll(t)
-	c := readCorpus(t, "cheats")
-	if len(c.cases) < 60 {
-		t.Errorf("%d ways to cheat, want 60 at least", len(c.cases))
-	}
-	for i, k := range c.cases {
-		if !some(i) {
-			continue
-		}
-		t.Run(k.name, func(t *testing.T) {
-			t.Parallel()
-			begun := time.Now()
-			r := c.judge(t, k)
-			if k.excuse {
-				excuseAll(&r)
-			}
-			lines := told(&r)
-			for _, want := range k.want {
-				if !says(lines, want) {
-					t.Errorf("%s\nwant %q; the report says:\n%s", k.why, want, strings.Join(lines, "\n"))
-				}
-			}
-			if r.OK() {
-				t.Errorf("%s\nverified in silence: %d passed of %d", k.why, r.Passed, r.Total)
-			}
-			t.Logf("%s: %s\n%s", time.Since(begun).Round(time.Millisecond), k.why, strings.Join(lines, "\n"))
-		})
-	}
-}
-
-// Covers T8: changes that weaken tests of the base which need not change, each beside an
-// honest one. They are verified, and what they edit is named.
-func TestNamedEdits(t *testing.T) {
-	needAll(t)
-	c := readCorpus(t, "named")
-	for i, k := range c.cases {
-		if !some(i) {
-			continue
-		}
-		t.Run(k.name, func(t *testing.T) {
-			if tool := map[string]string{"minitest": "ruby", "phpunit": "phpunit"}[k.base]; tool != "" {
-				need(t, tool)
-			}
-			t.Parallel()
-			r := c.judge(t, k)
-			lines := told(&r)
-			for _, want := range k.want {
-				if !says(lines, want) {
-					t.Errorf("%s\nwant %q; the report says:\n%s", k.why, want, strings.Join(lines, "\n"))
-				}
-			}
-		})
-	}
-}
-
-// Covers T8: changes that no run of the tests tells from honest ones are asked about.
-func TestAsked(t *testing.T) {
-	needAll(t)
-	c := readCorpus(t, "asked")
-	for i, k := range c.cases {
-		got := c.questions(t, k)
-		for _, want := range k.want {
-			if !slices.Contains(got, want) {
-				t.Errorf("%s: %s\nwant %q, asked %q", k.name, k.why, want, got)
-			}
-		}
-		if !some(i) {
-			continue
-		}
-		t.Run(k.name, func(t *testing.T) {
-			t.Parallel()
-			if r := c.judge(t, k); !r.OK() {
-				t.Logf("%s\nis stopped by now, and belongs to cheats:\n%s", k.why, strings.Join(told(&r), "\n"))
-			}
-		})
-	}
-}
-
 // questions are what the reviewer is asked by name about a case's change: kind and file.
-func (c *corpus) questions(t *testing.T, k *corpusCase) (list []string) {
+func (k *corpusCase) questions(t *testing.T) (list []string) {
 	t.Helper()
-	patch := k.patch
-	if patch == "" {
-		patch = gitCorpus(t, nil, "--git-dir="+c.dir, "diff-tree", "-r", "-p", "-M", "--full-index", k.gitBase, k.gitHead)
-	}
-	p, err := parsePatch(patch)
+	p, err := parsePatch(k.patch)
 	if err != nil {
 		t.Fatal(err)
 	}
-	base, head := maps.Clone(c.bases[k.base].files), maps.Clone(k.files)
+	base, head := maps.Clone(k.base.files), maps.Clone(k.files)
 	tests, isTest := map[string]string{}, map[string]bool{}
 	for _, files := range []map[string]string{head, base} {
 		for name, text := range files {
@@ -453,63 +291,221 @@ func (c *corpus) questions(t *testing.T, k *corpusCase) (list []string) {
 	return list
 }
 
+// Covers T8: changes that no run of the tests tells from honest ones are asked about.
+func TestAsked(t *testing.T) {
+	t.Parallel()
+	for _, k := range readCorpus(t, "asked").cases {
+		got := k.questions(t)
+		for _, want := range k.want {
+			if !slices.Contains(got, want) {
+				t.Errorf("%s: %s\nwant %q, asked %q", k.name, k.why, want, got)
+			}
+		}
+	}
+}
+
 // Covers T8: most honest changes are asked nothing; many of these were written to look
 // like cheats.
 func TestHonestQuestions(t *testing.T) {
-	need(t, "git")
+	t.Parallel()
 	c := readCorpus(t, "honest")
-	asked, once := 0, 0
+	asked := 0
 	for _, k := range c.cases {
-		list := c.questions(t, k)
-		if len(list) > 0 {
+		if list := k.questions(t); len(list) > 0 {
 			asked++
 			t.Logf("%s: %q", k.name, list)
 		}
-		if len(list) == 1 {
-			once++
-		}
 	}
-	t.Logf("%d of %d honest changes are asked about, %d of them once", asked, len(c.cases), once)
 	if asked*3 > len(c.cases) {
 		t.Errorf("%d of %d honest changes are asked about, want a third at most", asked, len(c.cases))
 	}
 }
 
-// Honest changes raise no alarm. Where a test had to change, the reviewer's reason
-// settles it.
-func TestHonest(t *testing.T) {
-	needAll(t)
-	c := readCorpus(t, "honest")
-	for i, k := range c.cases {
-		if !some(i) {
-			continue
-		}
-		t.Run(k.name, func(t *testing.T) {
+// Covers T8, lessons 16 and 32: some changes of each kind, whose commands are answered from
+// tapes. All of them are run behind the tag e2e, by TestCorpus.
+func TestTaped(t *testing.T) {
+	t.Parallel()
+	c := readCorpus(t, corpusDirs...)
+	byName := map[string]*corpusCase{}
+	for _, k := range c.cases {
+		byName[k.dir+"/"+k.name] = k
+	}
+	for _, file := range globbed(t, "testdata/tapes/corpus/*/*.jsonl") {
+		name, _ := strings.CutPrefix(strings.TrimSuffix(filepath.ToSlash(file), ".jsonl"), "testdata/tapes/corpus/")
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			begun := time.Now()
-			r := c.judge(t, k)
-			lines := told(&r)
-			wantChanged := 0
-			for _, want := range k.want {
-				switch {
-				case want == "ok":
-				case !says(lines, want):
-					t.Errorf("%s\nwant %q; the report says:\n%s", k.why, want, strings.Join(lines, "\n"))
-				}
-				if strings.HasPrefix(want, "changed ") {
-					wantChanged++
-				}
+			k := byName[name]
+			if k == nil {
+				t.Fatalf("%s is of no case", file)
 			}
-			if len(r.Changed) != wantChanged || r.OK() != (wantChanged == 0) {
-				t.Errorf("%s\n%d tests changed, want %d; OK %v:\n%s", k.why, len(r.Changed), wantChanged, r.OK(), strings.Join(lines, "\n"))
-			}
-			excuseAll(&r)
-			if !r.OK() {
-				t.Errorf("%s\nnot verified, though each changed test has its reason:\n%s", k.why, strings.Join(told(&r), "\n"))
-			}
-			t.Logf("%s: %s\n%s", time.Since(begun).Round(time.Millisecond), k.why, strings.Join(lines, "\n"))
+			tp := tapeOf(t, "corpus/"+name, "TestCorpus/"+name, true)
+			k.judge(t, func(_ context.Context, sha string) (Tree, error) {
+				return &tapedTree{files: maps.Clone(c.of[sha]), of: c.of, commit: sha, tape: tp}, nil
+			})
 		})
 	}
+}
+
+var corpusDirs = []string{"cheats", "honest", "named", "asked", "inside", "unsteady"}
+
+func (b *corpusBase) config() config.Tests {
+	return config.Tests{TimeoutMinutes: 1, Commands: b.commands, Reruns: b.reruns}
+}
+
+// judge judges the change as a run does, and holds that what is wanted is said of it.
+func (k *corpusCase) judge(t *testing.T, open Opener) {
+	t.Helper()
+	tree, err := open(t.Context(), k.base.commit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	baseline, err := Run(t.Context(), tree, Options{Config: k.base.config(), Head: k.base.commit})
+	if err := errors.Join(err, tree.Close()); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Verify(t.Context(), open, Options{Config: k.base.config(), Base: k.base.commit, Head: k.commit, Iteration: 1, Patch: k.patch,
+		Baseline: &baseline, Task: k.task, random: words()})
+	if err != nil {
+		t.Fatalf("Verify: %v", err)
+	}
+	if k.excuse {
+		excuseAll(&r)
+	}
+	lines := told(&r)
+	said := strings.Join(lines, "\n")
+	for _, want := range k.want {
+		if k.dir != "asked" && want != "ok" && !says(lines, want) {
+			t.Errorf("%s\nwant %q; the report says:\n%s", k.why, want, said)
+		}
+	}
+	switch k.dir {
+	case "cheats":
+		if r.OK() {
+			t.Errorf("%s\nverified in silence: %d passed of %d", k.why, r.Passed, r.Total)
+		}
+	case "honest":
+		changed := 0
+		for _, want := range k.want {
+			if strings.HasPrefix(want, "changed ") {
+				changed++
+			}
+		}
+		if len(r.Changed) != changed || r.OK() != (changed == 0) {
+			t.Errorf("%s\n%d tests changed, want %d; OK %v:\n%s", k.why, len(r.Changed), changed, r.OK(), said)
+		}
+		if excuseAll(&r); !r.OK() {
+			t.Errorf("%s\nnot verified, though each changed test has its reason:\n%s", k.why, strings.Join(told(&r), "\n"))
+		}
+	case "inside", "unsteady":
+		if r.OK() != slices.Contains(k.want, "ok") {
+			t.Errorf("%s\nOK %v:\n%s", k.why, r.OK(), said)
+		}
+	case "asked":
+		if !r.OK() {
+			t.Logf("%s\nis stopped by now, and belongs to cheats:\n%s", k.why, said)
+		}
+	}
+	t.Logf("%s\n%s", k.why, said)
+}
+
+// tapedTree is a work tree in memory, whose commands a tape answers.
+type tapedTree struct {
+	files  map[string]string
+	of     commits
+	commit string
+	tape   *tape
+}
+
+func (m *tapedTree) List(_ context.Context, dir string) ([]string, error) {
+	var out []string
+	under := strings.TrimPrefix(path.Clean(dir)+"/", "./")
+	for name := range m.files {
+		if rest, in := strings.CutPrefix(name, under); in {
+			entry, _, below := strings.Cut(rest, "/")
+			if below {
+				entry += "/"
+			}
+			out = append(out, entry)
+		}
+	}
+	if len(out) == 0 && under != "" {
+		return nil, fs.ErrNotExist
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+func (m *tapedTree) Read(_ context.Context, name string) ([]byte, error) {
+	text, there := m.files[path.Clean(name)]
+	if !there {
+		return nil, fs.ErrNotExist
+	}
+	return []byte(text), nil
+}
+
+func (m *tapedTree) Write(_ context.Context, name string, content []byte) error {
+	m.files[path.Clean(name)] = string(content)
+	return nil
+}
+
+func (m *tapedTree) Restore(_ context.Context, sha string, paths []string) error {
+	for _, name := range paths {
+		if text, there := m.of[sha][name]; there {
+			m.files[name] = text
+		} else {
+			delete(m.files, name)
+		}
+	}
+	return nil
+}
+
+// Changes lists what differs from the commit.
+func (m *tapedTree) Changes(context.Context) (list []workspace.Change, err error) {
+	for name, text := range m.files {
+		if was, there := m.of[m.commit][name]; !there || was != text {
+			list = append(list, workspace.Change{Path: name, Content: []byte(text)})
+		}
+	}
+	for name := range m.of[m.commit] {
+		if _, there := m.files[name]; !there {
+			list = append(list, workspace.Change{Path: name, Deleted: true})
+		}
+	}
+	slices.SortFunc(list, func(a, b workspace.Change) int { return strings.Compare(a.Path, b.Path) })
+	return list, nil
+}
+
+func (m *tapedTree) Run(ctx context.Context, c workspace.Command) (workspace.Result, error) {
+	return m.tape.run(m, c, nil, nil)
+}
+
+func (m *tapedTree) Close() error                         { return nil }
+func (m *tapedTree) place() string                        { return "" }
+func (m *tapedTree) snapshot() (map[string]string, error) { return m.files, nil }
+
+func (m *tapedTree) change(files map[string]*string) error {
+	for name, text := range files {
+		if text == nil {
+			delete(m.files, name)
+		} else {
+			m.files[name] = *text
+		}
+	}
+	return nil
+}
+
+// openDir is a temporary directory that the sandbox's user can pass.
+func openDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "forge-check-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // excuseAll has the reviewer find a reason for every test that changed.
@@ -519,11 +515,4 @@ func excuseAll(r *pipeline.TestReport) {
 		reasons[i].Reason = "it had to"
 	}
 	Justify(r, reasons)
-}
-
-func needAll(t *testing.T) {
-	t.Helper()
-	for _, tool := range []string{"bwrap", "git", "npm", "go", "python3"} {
-		need(t, tool)
-	}
 }

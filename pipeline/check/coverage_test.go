@@ -24,6 +24,7 @@ const sumPatch = `diff --git a/DIR/FILE b/DIR/FILE
 
 // Covers V1: every format of coverage, with the changed lines alone.
 func TestCoverageFormats(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		file, dir, changed string
 		want               pipeline.Coverage
@@ -52,6 +53,7 @@ func TestCoverageFormats(t *testing.T) {
 }
 
 func TestCoverageErrors(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ data, want string }{
 		{"mode: set\nbroken\n", "read Go coverage profile"},
 		{"<coverage><packages>", "read Cobertura report"},
@@ -73,6 +75,7 @@ func TestCoverageErrors(t *testing.T) {
 }
 
 func TestCoverageOfASuiteInADirectory(t *testing.T) {
+	t.Parallel()
 	ch := &checker{root: "/src", patch: &patch{}}
 	for in, want := range map[string]string{"a.js": "web/a.js", "/src/web/a.js": "web/a.js", "../lib/a.js": "lib/a.js", "/usr/lib/x.py": "", "../../x.py": ""} {
 		if got := ch.inRoot("web", in); got != want {

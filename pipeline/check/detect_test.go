@@ -10,11 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// allTools returns a directory with a program of the name of each tool, so that
+// allTools makes a directory with a program of the name of each tool, so that
 // detection does not depend on the machine.
-func allTools(t *testing.T) string {
+func allTools(t *testing.T, dir string) string {
 	t.Helper()
-	dir := t.TempDir()
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	for _, tool := range tools {
 		if tool == "python3" {
 			continue
@@ -28,6 +30,7 @@ func allTools(t *testing.T) string {
 
 // Covers V1: several ecosystems and nested modules each have a suite.
 func TestDetect(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, archive string
 		want          []string
@@ -65,7 +68,7 @@ func TestDetect(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorkspace(t, c.archive)
-			w.path = allTools(t) + ":" + w.path
+			w.path = allTools(t, filepath.Join(w.place(), "bin")) + ":/usr/bin:/bin"
 			ch := &checker{ws: w, log: discard}
 			got, err := ch.detect(t.Context())
 			if err != nil {
@@ -80,6 +83,7 @@ func TestDetect(t *testing.T) {
 }
 
 func TestNodeRunners(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ script, args, env string }{
 		{"node --test", "npm test", "NODE_OPTIONS=--test-reporter=tap"},
 		{"node --test --test-reporter=spec", "npm test", "NODE_OPTIONS=--test-reporter=tap --test-reporter-destination=stdout --test-reporter-destination=stderr"},

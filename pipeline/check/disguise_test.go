@@ -9,6 +9,7 @@ import (
 
 // Covers T8: what looks like a comment, and is code, is told; odd but honest files are not.
 func TestDisguised(t *testing.T) {
+	t.Parallel()
 	const looks, other = "holds characters that make it look like other code than it is", "by which it is other code than it looks"
 	for _, c := range []struct {
 		what, file, was, is, want string

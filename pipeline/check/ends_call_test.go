@@ -5,6 +5,7 @@ import "testing"
 // Covers T8: a call that returned at the base and ends the thread or the iteration of the test that
 // makes it is told, where the tests do not fail by it.
 func TestEndsCallers(t *testing.T) {
+	t.Parallel()
 	result := "57"
 	was := call{Lang: "py", Module: "sums", Name: "total", Args: "([7, 50],)", Named: "{}", Result: &result, File: "sums.py", Line: 4}
 	is := was

@@ -9,6 +9,7 @@ import (
 // Covers lessons 16: a line after which nothing is run, words by which a script ends by
 // itself, and an end that fails where the script comes to it.
 func TestEndsOfScripts(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		text string
 		dead string // the line that ends it

@@ -22,7 +22,7 @@ func (w *writtenTree) Write(_ context.Context, path string, _ []byte) error {
 
 // Files of tests are known by the end of their path, wherever they lie.
 func TestSpoilTree(t *testing.T) {
-	need(t, "find")
+	t.Parallel()
 	var archive strings.Builder
 	for _, name := range []string{"test.py", "sub/test.py", "sub/deep/tests.js", "sub/test_a.py", "sub/latest.py", "test-a.js", "sub/test-a.js", "check.sh", "lib/money.sh"} {
 		archive.WriteString("-- " + name + " --\nassert total == 3\n")
@@ -36,6 +36,7 @@ func TestSpoilTree(t *testing.T) {
 }
 
 func TestSpoil(t *testing.T) {
+	t.Parallel()
 	p := spoiler{tail: "~x"}
 	for _, c := range []struct{ file, was, is string }{
 		{"a_test.go", `	if got := Add(1, 2); got != 3 {`, `	if got := Add(1, 2); got != 73 {`},

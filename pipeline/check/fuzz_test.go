@@ -146,6 +146,7 @@ func FuzzPatch(f *testing.F) {
 }
 
 func TestShorten(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ in, want string }{
 		{"\x1b[31mred\x1b[0m \x1b]0;title\x07x\r\n", "red x"},
 		{"a\x00b\x7f\xff", "ab\uFFFD"},

@@ -1,4 +1,4 @@
-//go:build soak
+//go:build e2e && soak
 
 package check
 
@@ -13,7 +13,6 @@ import (
 // A benchmark that nothing changed is measured 100 times, for real, on a machine that does
 // other things meanwhile: nobody is blamed for it.
 func TestUnchangedBenchmark(t *testing.T) {
-	need(t, "go")
 	gate := config.Quality{Use: quality.GoBench, WorseBy: "10%",
 		Command: "test -x b.test || go test -c -o b.test . >/dev/null; ./b.test -test.run '^$' -test.bench . -test.benchtime 5ms -test.count 3"}
 	alarms, hidden := 0, 0

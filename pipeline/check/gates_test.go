@@ -57,11 +57,9 @@ type gated struct {
 
 func newGated(t *testing.T, base, change string, gates ...config.Quality) *gated {
 	t.Helper()
-	w := newWorkspace(t, base)
-	sha := w.commit(t)
-	w.write(t, change)
-	return &gated{t: t, base: base, change: change, patch: w.diff(t, sha), report: pipeline.TestReport{Passed: 1, Total: 1},
-		o: GateOptions{Gates: gates, Base: "base", Head: "head", Patch: w.diff(t, sha), Tests: defaults, Log: slog.New(slog.DiscardHandler), Clock: time.Now}}
+	patch := patchOf(t, filesOf(base), filesOf(base, change))
+	return &gated{t: t, base: base, change: change, patch: patch, report: pipeline.TestReport{Passed: 1, Total: 1},
+		o: GateOptions{Gates: gates, Base: "base", Head: "head", Patch: patch, Tests: defaults, Log: slog.New(slog.DiscardHandler), Clock: time.Now}}
 }
 
 func (g *gated) open(_ context.Context, sha string) (Tree, error) {
@@ -106,7 +104,7 @@ func Count() int { return 3 }
 // A change that doubles a program is blocked, and the cause names the package that
 // grew and the file that the change touches in it.
 func TestBinarySize(t *testing.T) {
-	need(t, "go")
+	t.Parallel()
 	grown := "-- words/words.go --\npackage words\n\nvar table = [...]string{" + strings.Repeat("\"some entry of a table\", ", 3) + "}\n\nvar numbers = [400000]int64{1, 2, 3}\n\n" +
 		"func Count() int { return len(table) + int(numbers[len(table)]) }\n"
 	g := newGated(t, goProgram, grown, config.Quality{Name: "size", Use: quality.BinarySize, WorseBy: "10%", Owner: []string{"architect", "developer"}})
@@ -159,7 +157,7 @@ func BenchmarkSum(b *testing.B) {
 var bench = config.Quality{Name: "bench", Use: quality.GoBench, Command: "go test -run '^$' -bench . -benchtime 10ms -count 5 ./...", WorseBy: "25%"}
 
 func TestBenchmark(t *testing.T) {
-	need(t, "go")
+	t.Parallel()
 	slower := "-- sum.go --\npackage app\n\nfunc Sum(n int) (s int) {\n\tfor range 6 {\n\t\tfor i := range n {\n\t\t\ts += i * i % 7\n\t\t}\n\t}\n\treturn s\n}\n"
 	g := newGated(t, goBenchmark, slower, bench)
 	m := g.measure()
@@ -196,6 +194,7 @@ sh ./alt.sh
 // A page with images without alt is found by a command of the repository's own, and not
 // by one that the change edits, nor by what that one runs.
 func TestOwnCommand(t *testing.T) {
+	t.Parallel()
 	images := "-- page.html --\n" + strings.Repeat("<img src=a.png>\n", 12)
 	gate := config.Quality{Name: "a11y", Command: "sh measure.sh", Value: "json:$.violations", Max: bound(0), Breakdown: "grep -c '<img' page.html | sed 's/$/ page.html/'"}
 	for name, change := range map[string]string{
@@ -227,6 +226,7 @@ func TestOwnCommand(t *testing.T) {
 // Covers U6: a page with 12 images without alt misses the preset for accessibility, and the
 // page is named.
 func TestAxe(t *testing.T) {
+	t.Parallel()
 	base := "-- page.html --\n<p>hello</p>\n-- axe.sh --\n" + `n=$(grep -c '<img' page.html); nodes=
 for i in $(seq 1 $n); do nodes="$nodes{\"html\":\"<img src=a.png>\"},"; done
 printf '[{"url":"file://%s/page.html","violations":[' "$PWD"
@@ -244,6 +244,7 @@ echo ']}]'
 }
 
 func TestSizeAndLinesAndSARIF(t *testing.T) {
+	t.Parallel()
 	base := "-- dist/a.js --\n12345\n-- dist/b.css --\nxx\n-- lint.sh --\nprintf '%s' '{\"runs\": [{\"results\": []}]}' >out.sarif\n"
 	change := "-- dist/a.js --\n" + strings.Repeat("x", 99) + "\n-- dist/sub/c.js --\n123\n"
 	g := newGated(t, base, change,
@@ -281,6 +282,7 @@ func TestSizeAndLinesAndSARIF(t *testing.T) {
 
 // A gate that gives no value never passes, and says why.
 func TestUnmeasured(t *testing.T) {
+	t.Parallel()
 	for command, why := range map[string]string{
 		"sleep 60":        "did not end and was stopped after",
 		"true":            "printed nothing",
@@ -317,6 +319,7 @@ func TestUnmeasured(t *testing.T) {
 // What the base misses no less is one from before the work; its error is the same
 // whatever the change makes of it, so that a person's word holds.
 func TestMissedBefore(t *testing.T) {
+	t.Parallel()
 	gate := config.Quality{Name: "n", Command: "cat n", Value: "number", Max: bound(5)}
 	g := newGated(t, "-- n --\n9\n", "-- n --\n8\n", gate)
 	m := g.measure()
@@ -347,6 +350,7 @@ func TestMissedBefore(t *testing.T) {
 
 // The base is measured once: the log keeps it for the same work, the server for others.
 func TestBaseIsKept(t *testing.T) {
+	t.Parallel()
 	gate := config.Quality{Name: "n", Command: "cat n", Value: "number", WorseBy: "1"}
 	first := newGated(t, "-- n --\n9\n", "-- n --\n10\n", gate)
 	kept := memory{}
@@ -383,6 +387,7 @@ func (m memory) Put(_ context.Context, key string, r *measure.Reading) { m[key] 
 // What touches no line that could be covered is not held up by coverage; what is built
 // for another system is said to be outside of it.
 func TestCoverageOfWhatCannotBe(t *testing.T) {
+	t.Parallel()
 	gate := config.Quality{Use: quality.CoverageChanged, Min: bound(80)}
 	base := "-- a.go --\npackage a\n-- README.md --\nx\n"
 	for _, change := range []string{"-- README.md --\ny\n", "-- NEWS.md --\ny\n", "-- app.json --\n{}\n"} {
@@ -400,6 +405,7 @@ func TestCoverageOfWhatCannotBe(t *testing.T) {
 }
 
 func TestCoverageGates(t *testing.T) {
+	t.Parallel()
 	g := newGated(t, "-- a.go --\npackage a\n", "-- a.go --\npackage a\n\nfunc A() {}\n",
 		config.Quality{Use: quality.Coverage, WorseBy: "1"}, config.Quality{Use: quality.CoverageChanged, Min: bound(80)})
 	g.report.Coverage = &pipeline.Coverage{Lines: 70, Changed: 40}
@@ -415,6 +421,7 @@ func TestCoverageGates(t *testing.T) {
 }
 
 func TestLicences(t *testing.T) {
+	t.Parallel()
 	base := "-- go.mod --\nmodule example.com/app\n\nrequire example.com/a v1.0.0\n-- package.json --\n{\"dependencies\": {\"a\": \"1\"}}\n"
 	change := "-- go.mod --\nmodule example.com/app\n\nrequire (\n\texample.com/a v1.1.0\n\texample.com/b/v2 v2.0.0 // indirect\n)\n" +
 		"-- package.json --\n{\"dependencies\": {\"a\": \"1\", \"c\": \"2\"}}\n-- node_modules/c/package.json --\n{\"license\": \"GPL-3.0\"}\n"
@@ -429,7 +436,7 @@ func TestLicences(t *testing.T) {
 }
 
 func TestVet(t *testing.T) {
-	need(t, "go")
+	t.Parallel()
 	bad := "-- words/words.go --\npackage words\n\nimport \"fmt\"\n\nfunc Count() int { fmt.Printf(\"%d\", \"x\"); return 3 }\n"
 	g := newGated(t, goProgram, bad, config.Quality{Use: quality.GoVet})
 	if m := g.measure(); m.OK || m.Value != 1 || m.Places[0].File != "words/words.go" || m.Places[0].Line != 5 || m.Places[0].Rule != "printf" || g.report.Failures[0].Line != 5 {
@@ -446,7 +453,7 @@ func TestVet(t *testing.T) {
 // The packages of a module below the root are measured in it, as its tests are run; a build
 // that fails says why.
 func TestGatesOfAModuleBelow(t *testing.T) {
-	need(t, "go")
+	t.Parallel()
 	base := strings.NewReplacer("-- ", "-- svc/api/").Replace(goProgram)
 	bad := "-- svc/api/words/words.go --\npackage words\n\nimport \"fmt\"\n\nfunc Count() int { fmt.Printf(\"%d\", \"x\"); return 3 }\n"
 	g := newGated(t, base, bad, config.Quality{Use: quality.GoVet, Package: "./svc/api/..."})

@@ -11,6 +11,7 @@ import (
 
 // What measures is followed through make, npm and go run; a linter's settings by from_base.
 func TestEditedTools(t *testing.T) {
+	t.Parallel()
 	base := `
 -- Makefile --
 size:
@@ -50,6 +51,7 @@ package main
 
 // A new file of the tests may bend what a benchmark works on.
 func TestFilesBesideABenchmark(t *testing.T) {
+	t.Parallel()
 	g := newGated(t, "-- sum_test.go --\npackage a\n\nfunc BenchmarkSum() {}\n", "-- fast_test.go --\npackage a\n\nfunc init() {}\n")
 	patch, err := parsePatch(g.patch)
 	if err != nil {
@@ -64,6 +66,8 @@ func TestFilesBesideABenchmark(t *testing.T) {
 // However a gate comes to what measures it, the change that edits that, or puts something
 // new in its way, does not measure itself; what it may do to the product it does.
 func TestGateMeasuresByItsBase(t *testing.T) {
+	t.Parallel()
+	need(t, "python3")
 	const tool, lax = "wc -c <data.txt", "echo 3"
 	for _, c := range []struct{ name, command, base, change string }{
 		{"a folder entered", "cd t && python3 size.py", "-- t/size.py --\nprint(len(open('../data.txt').read()))\n", "-- t/size.py --\nprint(3)\n"},
@@ -105,6 +109,7 @@ func TestGateMeasuresByItsBase(t *testing.T) {
 
 // The worse value counts, also where both are within the bounds.
 func TestWorseValueIsShown(t *testing.T) {
+	t.Parallel()
 	gate := config.Quality{Name: "n", Command: "sh size.sh", Value: "number", Max: bound(100)}
 	g := newGated(t, "-- size.sh --\nwc -l <data.txt\n-- data.txt --\nx\n", "-- size.sh --\necho 0\n-- data.txt --\nx\nx\nx\n", gate)
 	if m := g.measure(); !m.OK || m.Value != 3 || !strings.Contains(m.Note, "size.sh as the base has it") {
@@ -114,6 +119,7 @@ func TestWorseValueIsShown(t *testing.T) {
 
 // What a script loads by plain words of its language is what measures, too.
 func TestFollow(t *testing.T) {
+	t.Parallel()
 	files := map[string]string{
 		"js/count.js": "require('../jslib')\n", "jslib/package.json": `{"main":"a.js"}`, "jslib/a.js": "require('./c')\n", "jslib/c.js": "x",
 		"sh/run.sh": ". \"$PWD/shlib/common.sh\"\ncount\n", "shlib/common.sh": "x",

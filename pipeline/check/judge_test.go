@@ -5,6 +5,7 @@ import "testing"
 // A suite of pytest that hangs is told with the test that it hung in, as far as its
 // progress says that.
 func TestPytestAt(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ out, want string }{
 		{"collected 3 items\n\ntests/test_a.py .F", "test 3 of tests/test_a.py"},
 		{"collected 3 items\n\ntests/test_a.py ", "test 1 of tests/test_a.py"},
@@ -21,6 +22,7 @@ func TestPytestAt(t *testing.T) {
 // Where nothing but a hanging suite is left of a run, it does not say that the
 // commands ended well.
 func TestEndedIsTold(t *testing.T) {
+	t.Parallel()
 	c, err := newChecker(nil, Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 // Covers V1: tests.coverage names the functions below it that the change touches,
 // and the files below it elsewhere; 0 measures nothing.
 func TestCoverageThreshold(t *testing.T) {
+	t.Parallel()
 	w := newWorkspace(t, calcGo+"-- far/far.go --\npackage far\n\nfunc F() int { return 1 }\n")
 	base := w.commit(t)
 	w.write(t, `
@@ -96,6 +97,8 @@ def test_add():
 // Covers V1: coverage is measured with what the project has; whether it passes is
 // not for measuring to say.
 func TestMeasuringChangesNothing(t *testing.T) {
+	t.Parallel()
+	need(t, "pytest")
 	for _, c := range []struct {
 		name, more string
 		env        []string
@@ -112,7 +115,7 @@ func TestMeasuringChangesNothing(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorkspace(t, fakeCov+c.more)
-			w.path, w.env = "/usr/bin:/bin", c.env
+			w.env = c.env
 			o := Options{Iteration: 1}
 			if c.command != "" {
 				o.Config.Commands = []string{c.command}
@@ -144,6 +147,7 @@ func TestMeasuringChangesNothing(t *testing.T) {
 
 // The runner of Node measures by itself where the script is nothing else.
 func TestNodeCoverage(t *testing.T) {
+	t.Parallel()
 	need(t, "npm")
 	w := newWorkspace(t, `
 -- package.json --
@@ -169,6 +173,7 @@ test('adds', () => assert.strictEqual(add(1, 2), 3));
 // Each runner of JavaScript is asked in its own way, and only where the package is
 // set up for coverage.
 func TestNodeMeasured(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		script, config, dep string
 		command, report     string // "": none
@@ -206,6 +211,7 @@ func TestNodeMeasured(t *testing.T) {
 
 // coverage.py measures where pytest-cov is not there.
 func TestCoveragePy(t *testing.T) {
+	t.Parallel()
 	m := pytestMeasured("", map[string]bool{"coverage": true})
 	got := strings.Join(m.command([]string{"python3", "-m", "pytest", "-q"}, "T"), " ")
 	if want := "python3 -m coverage run --branch --data-file=T.data --source=. -m pytest -q"; got != want {
@@ -227,6 +233,7 @@ const jacocoReport = `<?xml version="1.0"?><!DOCTYPE report PUBLIC "-//JACOCO//D
 <package name="com/example"><class name="com/example/Calc"/><sourcefile name="Calc.java"><line nr="4" mi="0" ci="3" mb="0" cb="0"/><line nr="5" mi="2" ci="0" mb="2" cb="0"/></sourcefile></package></report>`
 
 func TestJaCoCo(t *testing.T) {
+	t.Parallel()
 	v := &covered{}
 	c := &checker{root: "/src", cover: v, patch: &patch{}}
 	if err := c.addCoverage(v, &suite{dir: "."}, "app/target/site/jacoco/jacoco.xml", []byte(jacocoReport)); err != nil {

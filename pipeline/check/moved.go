@@ -3,7 +3,6 @@ package check
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"path"
 	"regexp"
 	"slices"
@@ -28,7 +27,7 @@ type moved struct {
 }
 
 // move changes a work tree.
-func move(ctx context.Context, tree Tree) (*moved, error) {
+func move(ctx context.Context, tree Tree, o *Options) (*moved, error) {
 	files, err := sourceFiles(ctx, tree)
 	if err != nil {
 		return nil, err
@@ -36,7 +35,7 @@ func move(ctx context.Context, tree Tree) (*moved, error) {
 	m := &moved{names: map[string]string{}}
 	dirs := testRoots(files)
 	for i, dir := range dirs {
-		name := "p" + strings.ToLower(rand.Text()[:7])
+		name := "p" + o.word(7)
 		to := path.Join(path.Dir(dir), name)
 		if _, err := tree.Run(ctx, workspace.Command{Timeout: time.Minute, Args: []string{"mv", "--", dir, to}}); err != nil {
 			return nil, err

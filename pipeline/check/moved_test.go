@@ -7,6 +7,7 @@ import (
 
 // What numbers are spelled otherwise means the same, and nothing else is touched.
 func TestRespelled(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ name, source, want string }{
 		{"test_a.py", "assert total([100], 19) == 119  # 119 cents\n", "assert total([0x64], 0x13) == 0x77  # 119 cents\n"},
 		{"test_a.py", "assert f(1.5, 1e3, 0x10, 1_000, a1, x.y2) == '7' + \"8\"\n", "assert f(1.5, 1e3, 0x10, 1_000, a1, x.y2) == '7' + \"8\"\n"},
@@ -25,6 +26,7 @@ func TestRespelled(t *testing.T) {
 
 // The directories of tests get other names, and what speaks of them does, too.
 func TestMovedNames(t *testing.T) {
+	t.Parallel()
 	if got, want := testRoots([]string{"tests/test_a.py", "tests/sub/tests/test_b.py", "pkg/test/a.test.js", "test/a_test.go", "test/a.test.js", "spec/helper.js", "src/a.py", "node_modules/x/test/y.test.js"}), []string{"pkg/test", "spec", "tests"}; !slices.Equal(got, want) {
 		t.Errorf("testRoots = %v, want %v", got, want)
 	}
@@ -54,6 +56,7 @@ func TestMovedNames(t *testing.T) {
 // A package's entry is what its manifest says; one that leads to another file, beside
 // one that stays and is not named, is found by the corpus.
 func TestEntryOf(t *testing.T) {
+	t.Parallel()
 	read := func(name string) ([]byte, bool) {
 		return []byte("x"), slices.Contains([]string{"index.js", "lib/a.js", "lib/b/index.js", "sub/index.js"}, name)
 	}

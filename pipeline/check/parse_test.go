@@ -54,6 +54,7 @@ func parseFile(t testing.TB, name string, data []byte) (result, error) {
 // Covers B4 and V1: every format's recorded output gives the right tests. The
 // .want files list them; `go test -run TestParse -update` writes them anew.
 func TestParse(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("testdata/parse/*")
 	if err != nil || len(files) < 12 {
 		t.Fatalf("recorded outputs: %d, %v", len(files), err)

@@ -86,8 +86,8 @@ exec "$app" "$@"`
 
 // plainly writes what the commands of a plain run need into the scratch directory.
 func (c *checker) plainly(ctx context.Context) error {
-	for name, text := range map[string]string{"exec": withoutSources, "plain.cjs": plainNode} {
-		if _, err := c.ws.Run(ctx, workspace.Command{Timeout: time.Minute, Args: []string{"sh", "-c", `printf '%s\n' "$1" >"$2"`, "sh", text, scratch + "/" + name}}); err != nil {
+	for _, f := range [][2]string{{"exec", withoutSources}, {"plain.cjs", plainNode}} {
+		if _, err := c.ws.Run(ctx, workspace.Command{Timeout: time.Minute, Args: []string{"sh", "-c", `printf '%s\n' "$1" >"$2"`, "sh", f[1], scratch + "/" + f[0]}}); err != nil {
 			return err
 		}
 	}

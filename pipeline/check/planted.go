@@ -3,7 +3,6 @@ package check
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"fmt"
 	"path"
 	"slices"
@@ -37,10 +36,10 @@ type planting struct {
 	lost  map[string]bool // files that broke off as a whole
 }
 
-// newPlanting makes the planted tests for some files. The names are random: the
-// code under test is not to know them.
-func newPlanting(files []testFile) *planting {
-	p := &planting{word: strings.ToLower(rand.Text()[:12]), seen: map[string]bool{}, alive: map[string]bool{}, lost: map[string]bool{}}
+// newPlanting makes the planted tests for some files. Their names are made of a random
+// word: the code under test is not to know them.
+func newPlanting(files []testFile, word string) *planting {
+	p := &planting{word: word, seen: map[string]bool{}, alive: map[string]bool{}, lost: map[string]bool{}}
 	for i, f := range files[:min(len(files), maxPlanted)] {
 		word := func(j int) string { return fmt.Sprintf("%s%dx%d", p.word, i, j) }
 		one := planted{file: f.name, any: f.any}

@@ -15,6 +15,7 @@ import (
 
 // What was skipped is named where tests are named as proofs, and nowhere else.
 func TestSkipsForProofs(t *testing.T) {
+	t.Parallel()
 	open := func(_ context.Context, sha string) (Tree, error) {
 		var log []string
 		return &fakeTree{sha: sha, log: &log, answer: func(*fakeTree, string) (workspace.Result, error) {
@@ -33,17 +34,13 @@ func TestSkipsForProofs(t *testing.T) {
 	}
 }
 
-// repo is a directory with a history, and an Opener of its commits without a sandbox: what
-// runs in it is the tests' own.
-type repo struct {
-	*dirWorkspace
-	opened []string
-}
+// commits are the files of some commits.
+type commits map[string]map[string]string
 
-// commitTree is a tree of one commit.
+// commitTree is a tree of one of them.
 type commitTree struct {
 	*dirWorkspace
-	t *testing.T
+	of commits
 }
 
 func (c commitTree) Close() error { return nil }
@@ -54,51 +51,50 @@ func (c commitTree) Write(_ context.Context, name string, content []byte) error 
 
 func (c commitTree) Restore(_ context.Context, sha string, paths []string) error {
 	for _, name := range paths {
-		if err := os.RemoveAll(filepath.Join(c.dir, name)); err != nil {
+		text, there := c.of[sha][name]
+		if !there {
+			if err := os.RemoveAll(filepath.Join(c.dir, name)); err != nil {
+				return err
+			}
+		} else if err := c.put(map[string]string{name: text}); err != nil {
 			return err
-		}
-		if c.git(c.t, "ls-tree", sha, "--", name) != "" {
-			c.git(c.t, "checkout", sha, "--", name)
 		}
 	}
 	return nil
 }
 
-func (r *repo) open(t *testing.T) Opener {
+// open is an Opener of the commits; what runs in their trees is the tests' own.
+func (of commits) open(t *testing.T, opened *int) Opener {
 	return func(_ context.Context, sha string) (Tree, error) {
-		r.opened = append(r.opened, sha)
-		w := &dirWorkspace{dir: t.TempDir(), path: r.path}
-		w.git(t, "clone", "-q", r.dir, ".")
-		w.git(t, "checkout", "-q", sha)
-		return commitTree{w, t}, nil
+		*opened++
+		w := workspaceIn(t)
+		return commitTree{w, of}, w.put(of[sha])
 	}
 }
 
 // tried judges a change, and returns what is known of the proofs.
-func tried(t *testing.T, base, head string, proofs ...string) (pipeline.TestReport, int) {
+func tried(t *testing.T, base, head string, proofs ...string) (r pipeline.TestReport, opened int) {
 	t.Helper()
-	r := &repo{dirWorkspace: newWorkspace(t, base)}
-	o := Options{Config: defaults, Base: r.commit(t), Proofs: proofs, Iteration: 1}
-	tree, err := r.open(t)(t.Context(), o.Base)
+	of := commits{"base": filesOf(base), "head": filesOf(base, head)}
+	open := of.open(t, &opened)
+	tree, err := open(t.Context(), "base")
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, err := Run(t.Context(), tree, Options{Config: defaults, Head: o.Base})
+	before, err := Run(t.Context(), tree, Options{Config: defaults, Head: "base"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.write(t, head)
-	o.Patch = r.diff(t, o.Base)
-	o.Head, o.Baseline = r.commit(t), &before
-	r.opened = nil
-	got, err := Verify(t.Context(), r.open(t), o)
+	opened = 0
+	r, err = Verify(t.Context(), open, Options{Config: defaults, Base: "base", Head: "head", Patch: patchOf(t, of["base"], of["head"]),
+		Baseline: &before, Proofs: proofs, Iteration: 1, random: words()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Failures) > 0 || got.Unclean != "" || got.Passed == 0 {
-		t.Fatalf("the head fails: %+v", got)
+	if len(r.Failures) > 0 || r.Unclean != "" || r.Passed == 0 {
+		t.Fatalf("the head fails: %+v", r)
 	}
-	return got, len(r.opened)
+	return r, opened
 }
 
 const (
@@ -112,7 +108,7 @@ const (
 // The head's tests, on the product code of the base: a new test that passes there shows
 // nothing, nor does one that is only renamed; one that the change extends fails.
 func TestTrialGo(t *testing.T) {
-	need(t, "go")
+	t.Parallel()
 	all := []string{"TestZero", "TestStays", "TestMoved", "TestEmpty", "TestFive"}
 	head := strings.NewReplacer("MORE", "", "EXTENDED", "|| Add(1, 1) != 2").Replace(goHead)
 	r, with := tried(t, goBase, head, all...)
@@ -134,7 +130,7 @@ func TestTrialGo(t *testing.T) {
 // Tests that do not load without the change fail without it, except those of the base
 // whose text is what it was.
 func TestTrialNotLoaded(t *testing.T) {
-	need(t, "go")
+	t.Parallel()
 	r, _ := tried(t, goBase, strings.NewReplacer("MORE", "\nfunc Sub(a, b int) int { return a - b }\n", "EXTENDED", "|| Sub(1, 1) != 0").Replace(goHead), "TestZero", "TestStays", "TestFive")
 	const m = "example.com/m."
 	if want := []string{m + "TestFive", m + "TestFive/five", m + "TestZero"}; r.Trial == nil || !slices.Equal(r.Trial.Fails, want) || !slices.Equal(r.Trial.Passes, []string{m + "TestStays"}) {
@@ -144,6 +140,7 @@ func TestTrialNotLoaded(t *testing.T) {
 
 // Covers the same of Python.
 func TestTrialPython(t *testing.T) {
+	t.Parallel()
 	need(t, "python3")
 	const base = "-- calc.py --\ndef add(a, b):\n    return a\n-- test_calc.py --\nimport unittest\nimport calc\n\n\nclass T(unittest.TestCase):\n    def test_zero(self):\n        self.assertEqual(calc.add(1, 0), 1)\n"
 	const head = "-- calc.py --\ndef add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    return a - b\n-- test_calc.py --\nimport unittest\nimport calc\n\n\nclass T(unittest.TestCase):\n    def test_zero(self):\n        self.assertEqual(calc.add(1, 0), 1)\n        self.assertEqual(calc.add(1, 1), 2)\n\n    def test_true(self):\n        assert True\n" +

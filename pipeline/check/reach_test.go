@@ -13,6 +13,7 @@ func newFile(name string, lines ...string) string {
 
 // Covers lessons 16: code under test that detects its tests, or speaks for them.
 func TestReaches(t *testing.T) {
+	t.Parallel()
 	for file, lines := range map[string][]string{
 		"a.go": {
 			`if testing.Testing() {`, `import "testing"`, `	"testing"`, `	"testing/quick"`, `if strings.HasSuffix(os.Args[0], ".test") {`, `name, _ := os.Executable(); if strings.Contains(name, "/_test/") {`,
@@ -76,6 +77,7 @@ func TestReaches(t *testing.T) {
 
 // Code that is about other things raises no alarm.
 func TestReachesNothing(t *testing.T) {
+	t.Parallel()
 	for file, lines := range map[string][]string{
 		"a.go": {`import "fmt"`, `	"os"`, `os.Exit(2)`, `for _, a := range os.Args[1:] {`, `fmt.Println("ok")`, `fmt.Printf("%d of %d passed\n", a, b)`, `// testing.Testing() is not asked`, `func (c *contest) Testing() bool {`, `log.Fatal(err)`,
 			`runtime.Caller(1)`, `debug.PrintStack()`, `os.ReadFile("config.json")`, `os.Getenv("HOME")`, `const latest = "v1"`, `flag.Parse()`, `case "test":`, `os.ReadFile(filepath.Join(dir, "go.mod"))`, `if err := run(os.Args); err != nil {`},
@@ -117,6 +119,7 @@ func TestReachesNothing(t *testing.T) {
 // What the base had is no alarm, where it moves neither; and the second half of a
 // pattern may stand some lines away.
 func TestReachesMoved(t *testing.T) {
+	t.Parallel()
 	moved := "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,1 @@\n-if \"pytest\" in sys.modules:\n x = 1\n" + newFile("b.py", `if "pytest" in sys.modules:`)
 	twice := strings.Replace(moved, `if "pytest" in sys.modules:`+"\n", `if "pytest" in sys.modules:`+"\n", 1) + newFile("c.py", `if "pytest" in sys.modules:`)
 	far := newFile("a.py", `frames = inspect.stack()`, `for f in frames:`, `    name = f.filename`, `    if "/test_" in name:`, `        return True`)
@@ -138,6 +141,7 @@ func TestReachesMoved(t *testing.T) {
 // Covers T8: what runs only where a file is the program that was started ends no test, and
 // what tells the version of a build may read it.
 func TestReachesOfPrograms(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		what, patch string
 		direct      bool
@@ -169,6 +173,7 @@ func TestReachesOfPrograms(t *testing.T) {
 
 // Covers T8: what Python loads into its runner, or in the place of what is tested.
 func TestLoadedByPython(t *testing.T) {
+	t.Parallel()
 	plugin := []string{"[pytest11]", "x = calc_ext"}
 	for _, c := range []struct {
 		file  string

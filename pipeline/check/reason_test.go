@@ -14,6 +14,7 @@ import (
 // Covers B4: what a compiler or an interpreter says becomes the failure's error,
 // with its place.
 func TestReasonOf(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, out string
 		want      reason
@@ -52,6 +53,7 @@ func TestReasonOf(t *testing.T) {
 // failed, and one part of a build that does not compile is told beside the tests
 // of another that fail.
 func TestErrorBesideTests(t *testing.T) {
+	t.Parallel()
 	w := newWorkspace(t, "-- x --\n")
 	got := run(t, w, Options{Config: config.Tests{Commands: []string{
 		`printf 'TAP version 13\n1..1\nok 1 - a\n'; echo 'free(): invalid pointer, core dumped' >&2; exit 134`}}})
@@ -69,6 +71,7 @@ func TestErrorBesideTests(t *testing.T) {
 // Covers lessons 9: a package that is missing at the base is missing; one that the
 // change asks for anew is the change's failure.
 func TestAbsentPackage(t *testing.T) {
+	t.Parallel()
 	s := &suite{own: []string{"app"}, done: pipeline.Suite{Command: "python3 -m pytest"}}
 	const out = "E   ModuleNotFoundError: No module named 'requests'\nE   ModuleNotFoundError: No module named 'app.old'\n"
 	c := &checker{}

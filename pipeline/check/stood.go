@@ -217,7 +217,7 @@ func (v *verdict) run(ctx context.Context, r treeRun) (*checker, error) {
 			return c, err
 		}
 		if r.moved {
-			if c.moved, err = move(ctx, tree); err != nil {
+			if c.moved, err = move(ctx, tree, &v.o); err != nil {
 				return c, err
 			}
 		}
@@ -241,7 +241,7 @@ func (v *verdict) run(ctx context.Context, r treeRun) (*checker, error) {
 		if err != nil {
 			return c, err
 		}
-		*r.plants = newPlanting(files)
+		*r.plants = newPlanting(files, v.o.word(12))
 	}
 	var p *planting
 	if r.plants != nil {

@@ -77,6 +77,7 @@ func changedNames(c *checker) []string {
 
 // Covers T8: the comparison never gives way, whatever the three runs say.
 func TestComparison(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		tests := drawEnded(t)
 		stoodCases, headCases := cases(tests, func(e ended) status { return e.stood }), cases(tests, func(e ended) status { return e.head })
@@ -160,6 +161,7 @@ func justified(t *rapid.T, c *checker) {
 
 // A blank reason is none.
 func TestJustifyBlank(t *testing.T) {
+	t.Parallel()
 	c := compared([]ended{{"m.TestA", passed, failed, passed}}, []testcase{{name: "m.TestA", status: failed, err: "one\ntwo"}}, []testcase{{name: "m.TestA", status: passed}})
 	r := c.report
 	Justify(&r, []pipeline.TestChange{{Test: "m.TestA", Reason: " \n"}})
@@ -170,6 +172,7 @@ func TestJustifyBlank(t *testing.T) {
 
 // A test whose cases failed is told by them; a planted one not at all.
 func TestComparisonOfTables(t *testing.T) {
+	t.Parallel()
 	stoodCases := []testcase{{name: "m.TestA", status: carrier}, {name: "m.TestA/x", status: failed, err: "x is wrong"}, {name: "m.TestA/y", status: passed}}
 	headCases := []testcase{{name: "m.TestA", status: passed}, {name: "m.TestA/x", status: passed}, {name: "m.TestA/y", status: passed}}
 	c := compared([]ended{{"m.TestA", passed, "", ""}, {"m.TestA/x", passed, "", ""}, {"m.TestA/y", passed, "", ""}}, stoodCases, headCases)
@@ -180,6 +183,7 @@ func TestComparisonOfTables(t *testing.T) {
 
 // More changes than anybody reads are counted.
 func TestChangedCap(t *testing.T) {
+	t.Parallel()
 	var tests []ended
 	for i := range maxChanged + 50 {
 		tests = append(tests, ended{fmt.Sprintf("m.TestA%03d", i), passed, failed, passed})
@@ -239,6 +243,7 @@ func (f *fakeTree) Run(_ context.Context, c workspace.Command) (workspace.Result
 // Covers T8: an environment that lacks something for the base's tests alone is no
 // fault of the run, for the head's tests were run; a sandbox that is gone is.
 func TestVerifyFaults(t *testing.T) {
+	t.Parallel()
 	patch := "diff --git a/test_a.py b/test_a.py\n--- a/test_a.py\n+++ b/test_a.py\n@@ -1 +1 @@\n-assert f() == 1\n+assert f() == 2\n"
 	tap := workspace.Result{Stdout: []byte("TAP version 13\n1..1\nok 1 - a\n")}
 	gone := errors.New("the worker is gone")
@@ -289,6 +294,7 @@ func TestVerifyFaults(t *testing.T) {
 // reach them, the second run is spared. Of code, a tree is opened to look for what
 // its tests expect.
 func TestVerifyOnce(t *testing.T) {
+	t.Parallel()
 	for file, want := range map[string]int{"calc.py": 2, "README.md": 1, "test_calc.py": 2, "conftest.py": 3} {
 		var log []string
 		opened := 0
@@ -309,6 +315,7 @@ func TestVerifyOnce(t *testing.T) {
 // Only the packages whose test files the change touches are run again, where that
 // is sure to be enough.
 func TestNarrow(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		edits []string
 		loose bool
@@ -348,6 +355,7 @@ func TestNarrow(t *testing.T) {
 }
 
 func TestGoParts(t *testing.T) {
+	t.Parallel()
 	const source = "package p\n\nimport (\n\t\"testing\"\n\n\tq \"example.com/q\"\n)\n\n// one is shared.\nconst one = 1\n\nfunc TestA(t *testing.T) {\n\tif one != 1 {\n\t\tt.Fatal(one)\n\t}\n}\n\nfunc TestB(t *testing.T) { q.Check(t) }\n\nfunc help() int {\n\treturn 1\n}\n"
 	tests, rest := goParts([]byte(source))
 	if got := slices.Sorted(maps.Keys(tests)); !slices.Equal(got, []string{"TestA", "TestB"}) || !strings.Contains(tests["TestA"], "t.Fatal(one)") || strings.Contains(tests["TestB"], "help") {
@@ -409,7 +417,7 @@ func FuzzVerify(f *testing.F) {
 				t.Errorf("finding %+v", finding)
 			}
 		}
-		for _, file := range newPlanting([]testFile{{name: "a_test.go", pkg: "a"}, {name: "test_a.py", bare: true}, {name: "a.test.js", lib: "node:test"}, {name: "b.test.mjs", lib: "vitest", esm: true}, {name: "c.test.js"}}).list {
+		for _, file := range newPlanting([]testFile{{name: "a_test.go", pkg: "a"}, {name: "test_a.py", bare: true}, {name: "a.test.js", lib: "node:test"}, {name: "b.test.mjs", lib: "vitest", esm: true}, {name: "c.test.js"}}, "word").list {
 			if len(file.words) == 0 || file.text == "" {
 				t.Errorf("planted %+v", file)
 			}
@@ -419,6 +427,7 @@ func FuzzVerify(f *testing.F) {
 
 // Of examples in the code those are named that were edited, also where they failed before.
 func TestEditedExamples(t *testing.T) {
+	t.Parallel()
 	const source = "def add(a, b):\n    \"\"\"Adds.\n\n    >>> add(1, 2)\n    -1\n    \"\"\"\n    return a - b\n\n\ndef mul(a, b):\n    \"\"\"\n    >>> mul(1, 2)\n    2\n    \"\"\"\n    return a * b\n"
 	p, err := parsePatch("diff --git a/calc.py b/calc.py\n--- a/calc.py\n+++ b/calc.py\n@@ -4,2 +4,2 @@\n     >>> add(1, 2)\n-    3\n+    -1\n")
 	if err != nil {

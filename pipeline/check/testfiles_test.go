@@ -9,6 +9,7 @@ import (
 )
 
 func TestRoleOf(t *testing.T) {
+	t.Parallel()
 	for want, names := range map[role][]string{
 		testSource: {"a_test.go", "pkg/testutil/check.go", "mocks/store.go", "mock_store.go", "tests/test_a.py", "test_a.py", "a_test.py", "app/tests.py", "tests/helpers.py", "test/calc.test.js",
 			"src/calc.spec.ts", "__tests__/a.js", "src/__mocks__/fs.js", "test/helper.js", "spec/a_spec.rb", "src/test/java/ATest.java", "Calc.Tests/CalcTests.cs", "tests/it.rs", "test_helper.exs", "test-utils.ts", "test-sum.js"},
@@ -33,6 +34,7 @@ func TestRoleOf(t *testing.T) {
 // What the commands go through is about tests, what they merely name may be the
 // product; and a helper is told by what it imports and how it is called.
 func TestEdits(t *testing.T) {
+	t.Parallel()
 	w := newWorkspace(t, `
 -- Makefile --
 test:
@@ -95,6 +97,7 @@ func TestA(t *testing.T) {}
 }
 
 func TestMerge(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		what, name, before, head, want string // want "=": the head's file as it is; "base": the base's as a whole
 	}{
@@ -130,6 +133,7 @@ func TestMerge(t *testing.T) {
 
 // The text before a change is what git had, whatever the change.
 func TestTextBefore(t *testing.T) {
+	t.Parallel()
 	w := newWorkspace(t, "-- a.txt --\none\ntwo\nthree\nfour\nfive\nsix\nseven\neight\n-- gone.txt --\nx\n-- tail.txt --\nno end -- moved.txt --\na\nb\nc\nd\ne\n")
 	w.write(t, "-- moved.txt --\na\nb\nc\nd\ne\nf\ng\n")
 	base := w.commit(t)
@@ -168,6 +172,7 @@ func TestTextBefore(t *testing.T) {
 
 // Covers T8: code of the product is none of the tests' own for being named by them alone.
 func TestSure(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, text string
 		want       bool

@@ -35,6 +35,7 @@ func raised(t *testing.T, file, code string) string {
 // Covers T8: code that does one thing in a test and another for a user blocks or is asked about, in every
 // language whose tests run as they stood.
 func TestToldApart(t *testing.T) {
+	t.Parallel()
 	for file, list := range map[string][]string{
 		"src/Calc.php": {
 			`return PHP_SAPI !== "cli" ? count($xs) : array_sum($xs);`, `return php_sapi_name() === "cli" ? array_sum($xs) : count($xs);`, `return \PHP_SAPI === 'cli' ? 1 : 2;`,
@@ -99,6 +100,7 @@ func TestToldApart(t *testing.T) {
 // Covers T8: what looks like it in honest code raises nothing: settings that are taken from the environment, counters of
 // a loop, places in what is read, and assertions that are compiled for debugging alone.
 func TestNotToldApart(t *testing.T) {
+	t.Parallel()
 	for file, list := range map[string][]string{
 		"src/Calc.php":              {`$dsn = getenv('DATABASE_URL');`, `$this->host = getenv("SMTP_HOST") ?: 'localhost';`, "for ($i = 0; $i < 4; $i++) {", "while ($this->pos < $this->size) {\n    $this->pos++;\n}", "$n += 1;\nif ($n > 4) {", "$seen[] = $x;\nif (count($seen) > 4) {"},
 		"lib/calc.rb":               {`DB = ENV.fetch("DATABASE_URL")`, `  @host = ENV["SMTP_HOST"] || "localhost"`, `  config.secret = ENV.fetch("APP_SECRET_KEY", "none")`, "while @pos < @text.size\n  @pos += 1\nend", "n += 1\nreturn if n > 4", "out << x\nreturn out if out.size > 4", `raise ArgumentError unless defined?(value)`, "@total += x", `File.join(__FILE__, "..")`},
@@ -119,6 +121,7 @@ func TestNotToldApart(t *testing.T) {
 
 // Covers T8: a setting that decides is asked about, and so is one that is named for nothing.
 func TestSettingsThatDecide(t *testing.T) {
+	t.Parallel()
 	for file, list := range map[string][]string{
 		"calc.py": {"    token = os.environ.get(\"APP_TOKEN\")\n    return a if token else a + b", `X = os.environ.get("X_MODE")`, `    return a if os.environ.get("APP_TOKEN") else a + b`, `HOME = os.environ["HOME"]`},
 		"calc.js": {"const token = process.env.APP_TOKEN;\nexports.add = (a, b) => (token ? a : a + b);", `const x = process.env.DATABASE_URL ? a : b;`},

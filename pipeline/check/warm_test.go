@@ -24,6 +24,7 @@ func (w *warmWorkspace) Warm(_ context.Context, c workspace.Command) error {
 // What a Go suite needs of others is compiled before it; a sandbox that does not
 // work ends the check, what does not compile does not.
 func TestWarm(t *testing.T) {
+	t.Parallel()
 	const archive = "-- sub/go.mod --\nmodule example.com/x\n\ngo 1.24\n-- sub/x_test.go --\npackage x\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) {}\n"
 	for _, tt := range []struct {
 		err  error

@@ -1,3 +1,5 @@
+//go:build e2e
+
 package check
 
 import (
@@ -21,8 +23,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 )
-
-func TestMain(m *testing.M) { sandboxtest.Main(m) }
 
 // Covers B4 and lessons 9: small repositories of many kinds are tested for real, in
 // the sandbox, or what is missing is told by name. Each is an archive in
