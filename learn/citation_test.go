@@ -19,6 +19,7 @@ module.exports.shipCost = shipCost;
 // A fact that tells of what is nowhere in the code that it is about is none; the others are
 // confirmed only where all that they tell of was looked up.
 func TestUnfoundedFacts(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		content, absent string
 		checked         bool

@@ -95,6 +95,7 @@ var unrelated = []struct {
 // What a finding says nothing about is moved by nothing that becomes of it, in whatever
 // file it is: neither by a dismissal, nor by a suggestion that was applied or left out.
 func TestEvidenceIsAboutTheSame(t *testing.T) {
+	t.Parallel()
 	for _, c := range unrelated {
 		l := learning("l", c.learning, func(l *pipeline.Learning) {
 			l.Category, l.Paths, l.Tags = "style", []string{"a.go"}, []string{c.stand.Tag()}
@@ -112,6 +113,7 @@ func TestEvidenceIsAboutTheSame(t *testing.T) {
 // How a person rewrote one suggestion is not told by what became of others of its file; what
 // became of those of its rule there is.
 func TestRewritesStandForThemselves(t *testing.T) {
+	t.Parallel()
 	about := func(n int, message, rule string, kind pipeline.SignalKind) pipeline.Signal {
 		s := dismissing(message, "Won't fix", n)
 		s.About.Category, s.About.Rule, s.Kind = "correctness", rule, kind
@@ -145,6 +147,7 @@ func TestRewritesStandForThemselves(t *testing.T) {
 // A suggestion that was applied says of both sides what it says: it raises what asks for
 // it, whatever that was learnt from, and lowers what is against it.
 func TestAppliedIsForAndAgainst(t *testing.T) {
+	t.Parallel()
 	const finding = "`sigmaCalc3` has no JSDoc comment; functions in lib need one that names the unit."
 	for _, c := range []struct {
 		content string
@@ -175,6 +178,7 @@ func dismissing(finding, reason string, n int) pipeline.Signal {
 
 // Covers H1: what agrees with a dismissal is not punished for it, whoever wrote it.
 func TestEvidenceHasADirection(t *testing.T) {
+	t.Parallel()
 	punished, confirmed := 0, 0
 	for _, c := range agreeing {
 		for _, source := range []pipeline.LearningSource{pipeline.SourceHuman, pipeline.SourceReflection} {
@@ -203,6 +207,7 @@ func TestEvidenceHasADirection(t *testing.T) {
 }
 
 func TestStands(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		content string
 		change  func(*pipeline.Learning)
@@ -231,6 +236,7 @@ func TestStands(t *testing.T) {
 // Covers H1 and lessons 3: clicks without a word, however many, take no more than one
 // dismissal with a reason.
 func TestSilenceIsWeak(t *testing.T) {
+	t.Parallel()
 	m := NewMemory(learning("l", "Wrap every returned error with its operation.",
 		func(l *pipeline.Learning) { l.Type, l.Category, l.Base = pipeline.LearningProcedural, "style", 0.8 }))
 	for n := range 8 {
@@ -257,6 +263,7 @@ func TestSilenceIsWeak(t *testing.T) {
 // take no more from it than one, those of all no more than two, and it is questioned. That
 // the reviewer was wrong says nothing about it.
 func TestPersonsWordIsNotTakenAway(t *testing.T) {
+	t.Parallel()
 	rule := learning("l", "Reviews must ask for a zero guard before division.",
 		func(l *pipeline.Learning) { l.ID, l.Source, l.Category, l.Base = 7, pipeline.SourceHuman, "style", 0.9 })
 	after := func(source pipeline.LearningSource, runs int, reasons ...string) pipeline.Learning {
@@ -308,6 +315,7 @@ func TestPersonsWordIsNotTakenAway(t *testing.T) {
 
 // Covers H6: a dismissed suggestion was not applied.
 func TestRatesCountDismissed(t *testing.T) {
+	t.Parallel()
 	text := "x"
 	var list []pipeline.Signal
 	for n := range 10 {

@@ -12,6 +12,7 @@ import (
 // Covers lessons 20: people can mend what is remembered, within limits, and nothing
 // that is written there holds a secret.
 func TestEdit(t *testing.T) {
+	t.Parallel()
 	text := func(s string) *string { return &s }
 	category := func(c pipeline.Category) *pipeline.Category { return &c }
 	list := func(s ...string) *[]string { return &s }
@@ -78,6 +79,7 @@ func TestEdit(t *testing.T) {
 
 // What a learning stands for is not lost with the words to find it by.
 func TestKeepStand(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ now, before, want string }{
 		{"go", "js stands:ask", "go stands:ask"}, {"go stands:avoid", "stands:ask", "go stands:avoid"}, {"", "stands:ask", ""}, {"go", "js", "go"},
 	} {

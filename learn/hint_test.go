@@ -10,6 +10,7 @@ import (
 // Covers L3: of what a run taught itself each sentence names something that stands in its record
 // or files, or the whole is marked and hardly sure.
 func TestMarkUnchecked(t *testing.T) {
+	t.Parallel()
 	const record = "finding: error correctness in lib/ship.js, fixed\ntool error: run_tests go test ./... in test: exit status 1\n"
 	const file = "lib/ship.js\nfunction shipCost(weight, zone) {\n\treturn weight > 250 ? 30 : rates[zone]\n}\n"
 	for content, want := range map[string]bool{
@@ -49,6 +50,7 @@ func TestMarkUnchecked(t *testing.T) {
 
 // A pattern of which one source was looked up is.
 func TestConsolidateUnchecked(t *testing.T) {
+	t.Parallel()
 	tagged := pipeline.Learning{Key: "a", Content: "The prices of the shop are read from `rates`.", State: pipeline.LearningActive, Source: pipeline.SourceReflection,
 		Weight: 1, Confidence: 0.25, Run: 1, Tags: []string{TagUnchecked}}
 	plain := tagged

@@ -10,6 +10,7 @@ import (
 
 // Covers I3, against figures worked out by hand.
 func TestMeasure(t *testing.T) {
+	t.Parallel()
 	step := func(p pipeline.Phase, n int, usd int64) pipeline.Event {
 		return pipeline.Event{Type: pipeline.EventAgentIteration,
 			Data: pipeline.Data{Step: &pipeline.Step{Phase: p, Iteration: 1, Number: n, Usage: pipeline.Usage{MicroUSD: usd}}}}

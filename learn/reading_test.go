@@ -13,6 +13,7 @@ import (
 // said, hides nothing that blocks, and counts half; and words that the code speaks against
 // teach nothing.
 func TestRefusalsAsRead(t *testing.T) {
+	t.Parallel()
 	f := pipeline.Finding{Fingerprint: "fp", Category: pipeline.CategoryStyle, Severity: pipeline.SeverityWarning,
 		File: "a.go", Code: "x := 1", Message: "The constant needs a name"}
 	signal := func(kind pipeline.SignalKind, words string, about pipeline.Finding) pipeline.Signal {

@@ -196,6 +196,7 @@ func show(m *Memory) string {
 // Covers H1–H7: every kind of signal, every taking-back, repeats, late arrivals;
 // and that neither order nor repetition matters.
 func TestScenarios(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("testdata/memory/*.txtar")
 	if err != nil || len(files) < 25 {
 		t.Fatalf("%d scenarios, %v", len(files), err)

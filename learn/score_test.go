@@ -51,6 +51,7 @@ func seeds() []pipeline.Learning {
 // Covers H1–H6: any order and any repetition of the same signals gives the same
 // memory, confidence is a share, and when all is taken back nothing is left.
 func TestOrderDoesNotMatter(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		list := signals(t)
 		take := func(list []pipeline.Signal) *Memory {
@@ -87,6 +88,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 // Covers lessons 20: decay is computed from the base values, the same however
 // often it is read.
 func TestEffective(t *testing.T) {
+	t.Parallel()
 	l := pipeline.Learning{Type: pipeline.LearningSemantic, Confidence: 0.8, Touched: day(0)}
 	for _, c := range []struct {
 		typ  pipeline.LearningType
@@ -110,6 +112,7 @@ func TestEffective(t *testing.T) {
 
 // Covers H3 and H4: what kind of change it was, in words.
 func TestAnalyse(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		before, after, want string
 		category            pipeline.Category
@@ -144,6 +147,7 @@ func TestAnalyse(t *testing.T) {
 
 // Covers H5: which kind of thing was missed.
 func TestCategoryOf(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]pipeline.Category{
 		"This allows SQL injection, escape the input":             "security",
 		"Anyone can read this without permission":                 "security",
@@ -197,6 +201,7 @@ func dismissedBy(n int64, f pipeline.Finding) pipeline.Learning {
 
 // Covers lessons 3 and H1.
 func TestFilter(t *testing.T) {
+	t.Parallel()
 	f := pipeline.Finding{Fingerprint: "fp1", Severity: pipeline.SeverityError, Category: "correctness",
 		Message: "the returned error is not wrapped", File: "a.go", Code: "return err", Confidence: 0.9}
 	with := func(change func(*pipeline.Finding)) pipeline.Finding { g := f; change(&g); return g }
@@ -245,6 +250,7 @@ func TestFilter(t *testing.T) {
 }
 
 func TestConsolidate(t *testing.T) {
+	t.Parallel()
 	a := learning("a", "Wrap every error with the name of the operation before it is returned",
 		func(l *pipeline.Learning) { l.Confidence = 0.9; l.Paths = []string{"x"} })
 	b := learning("b", "wrap every error with the name of the operation before it is returned.",
@@ -264,6 +270,7 @@ func TestConsolidate(t *testing.T) {
 // What several runs taught in other words is one pattern, and surer; what says the
 // opposite, or names something else, is not the same.
 func TestConsolidatePatterns(t *testing.T) {
+	t.Parallel()
 	of := func(run int64, content string) pipeline.Learning {
 		return learning(fmt.Sprint(run), content, func(l *pipeline.Learning) { l.Run, l.ID = run, run })
 	}
@@ -307,6 +314,7 @@ func TestConsolidatePatterns(t *testing.T) {
 
 // What turns the words round, or is told of another place, is not the same.
 func TestConsolidateApart(t *testing.T) {
+	t.Parallel()
 	for _, c := range [][2]string{
 		{"Use UTC for storage and local time for display.", "Use local time for storage and UTC for display."},
 		{"Use let in lib/; const is for constants there.", "Do not use let in scripts/; use const, constants are not there."},
@@ -328,6 +336,7 @@ func TestConsolidateApart(t *testing.T) {
 
 // What a person said goes with the very same words alone, whatever their case and punctuation.
 func TestConsolidatePeople(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		a, b string
 		want bool
@@ -348,6 +357,7 @@ func TestConsolidatePeople(t *testing.T) {
 
 // What is told in those repositories alone that share never takes in what all are told.
 func TestConsolidateShared(t *testing.T) {
+	t.Parallel()
 	human := learning("h", "Run make generate after changing a schema file")
 	shared := human
 	shared.ID, shared.Key, shared.Confidence = human.ID+1, "shared:repo:acme/site/x", 1
@@ -358,6 +368,7 @@ func TestConsolidateShared(t *testing.T) {
 
 // What a person remarked, and where, stays in its repository.
 func TestRemarksAreNotShared(t *testing.T) {
+	t.Parallel()
 	var list []pipeline.Learning
 	for i, scope := range []string{"repo:acme/a", "repo:acme/b"} {
 		s := pipeline.Signal{Key: "gap/1", Kind: pipeline.SignalGap, Scope: scope, Run: int64(i + 1), Weight: 1, At: day(1), File: "billing/secret.go",
@@ -370,6 +381,7 @@ func TestRemarksAreNotShared(t *testing.T) {
 }
 
 func TestContradictions(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		a, b string
 		want bool
@@ -402,6 +414,7 @@ func TestContradictions(t *testing.T) {
 
 // What holds for some files says nothing of others.
 func TestContradictionsOfFiles(t *testing.T) {
+	t.Parallel()
 	x := learning("x", "Always wrap errors with context", func(l *pipeline.Learning) { l.Paths = []string{"lib/"} })
 	y := learning("y", "Never wrap errors with context", func(l *pipeline.Learning) { l.Paths = []string{"cmd/main.go"} })
 	if got := Contradictions([]pipeline.Learning{x, y}, day(1)); len(got) != 0 {
@@ -414,6 +427,7 @@ func TestContradictionsOfFiles(t *testing.T) {
 }
 
 func TestRetire(t *testing.T) {
+	t.Parallel()
 	var list []pipeline.Learning
 	for i := range 5 {
 		list = append(list, learning(fmt.Sprint(i), "text", func(l *pipeline.Learning) { l.ID = int64(i); l.Confidence = 0.5 + float64(i)/10 }))
@@ -448,6 +462,7 @@ func TestRetire(t *testing.T) {
 // kind, raises what asks for more, and bears a learning that holds no words of monitors;
 // taken back, nothing of it is left.
 func TestEscaped(t *testing.T) {
+	t.Parallel()
 	finding := &pipeline.Finding{Category: "correctness", Rule: "nil-check", Message: "check the pointer for nil before the cart is added up"}
 	dismissed := pipeline.Signal{Key: "dismissed/1", Kind: pipeline.SignalDismissed, At: day(1), Weight: 1, Scope: scope, Finding: "fp1",
 		File: "cart/cart.go", Text: "it is never nil", About: finding, Actor: pipeline.Actor{ID: 1}}

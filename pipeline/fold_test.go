@@ -16,6 +16,7 @@ import (
 // A bounce that was recorded without the next implementer, as an older log may
 // have it, goes on all the same.
 func TestReworkAfterBounceAlone(t *testing.T) {
+	t.Parallel()
 	for _, from := range []Phase{PhaseReview, PhaseTest} {
 		p := pipelinetest.New(config.Default(), Task{Issue: 1})
 		if err := p.Play("plan ok\nimplement a\n"); err != nil {
@@ -36,6 +37,7 @@ func TestReworkAfterBounceAlone(t *testing.T) {
 
 // Covers I3, I4: steps and tools are counted, and what they cost is booked.
 func TestSteps(t *testing.T) {
+	t.Parallel()
 	p := pipelinetest.New(config.Default(), Task{Issue: 1})
 	p.Append(
 		Event{Type: EventAgentIteration, Data: Data{Step: &Step{Phase: PhasePlan, Usage: Usage{Calls: 1, Input: 10, CachedInput: 4, CacheWrite: 2, Output: 5, MicroUSD: 7}}}},
@@ -56,6 +58,7 @@ func TestSteps(t *testing.T) {
 }
 
 func TestAnswerToAWrongCommand(t *testing.T) {
+	t.Parallel()
 	p := pipelinetest.New(config.Default(), Task{Issue: 1})
 	events, reply := p.Run.Answer(command.Line{Error: "did you mean `status`?"}, Actor{Login: "ann"}, "comment", 1, p.Now)
 	if len(events) != 0 || reply != "did you mean `status`?" {
@@ -66,6 +69,7 @@ func TestAnswerToAWrongCommand(t *testing.T) {
 // A look at what a phase waits for never comes after its time limit, and a bounce
 // of an older log, which named no target, went to the implementer.
 func TestOlderLogs(t *testing.T) {
+	t.Parallel()
 	p := pipelinetest.New(config.Default(), Task{Issue: 1})
 	if err := p.Play("plan ok\nimplement a\nreview error x\nimplement b\nreview ok\n"); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 // A commit that GitHub makes for a run is told of before the run knows it: it is nobody
 // else's push while the run makes one, and only then.
 func TestPushOfWhatIsMade(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		phase pipeline.Phase
@@ -36,6 +37,7 @@ func TestPushOfWhatIsMade(t *testing.T) {
 // What the run made or judged may be told of late. Whoever has Forge's token and sets the
 // branch back to it from where the run is has moved it.
 func TestPushOfWhatIsOld(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, head, before string
 		moved              bool
@@ -57,6 +59,7 @@ func TestPushOfWhatIsOld(t *testing.T) {
 // A commit that went with the machine that made it is made again. Nobody has pushed: the
 // branch of a module is Forge's own as before, and goes when nobody needs it any more.
 func TestLostIsNoPush(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, published, from string
 	}{{"before the first push", "", "base"}, {"later", "h1", "h1"}} {

@@ -11,6 +11,7 @@ import (
 // finds most that were only said in other words. The figures are what it reaches
 // on the pairs of testdata/identity.txt; raise them when it gets better.
 func TestSameMatterMeasured(t *testing.T) {
+	t.Parallel()
 	raw, err := os.ReadFile("testdata/identity.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -53,6 +54,7 @@ func TestSameMatterMeasured(t *testing.T) {
 // Covers V2, V4, lessons 2: the second look at failures, on the pairs of
 // testdata/failures.txt.
 func TestSameErrorMeasured(t *testing.T) {
+	t.Parallel()
 	raw, err := os.ReadFile("testdata/failures.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -88,6 +90,7 @@ func TestSameErrorMeasured(t *testing.T) {
 // Covers T2, V4: a test that fails with other values is the same failure, counted
 // on; with another error, or when it is another test, it is not.
 func TestRecogniseFailures(t *testing.T) {
+	t.Parallel()
 	failure := func(test, text string) Failure {
 		f := Failure{Test: test, Error: text}
 		f.Fingerprint = f.Digest()
@@ -123,6 +126,7 @@ func TestRecogniseFailures(t *testing.T) {
 // Covers T2, lessons 2, 3: a finding in other words keeps its identity, and with it
 // its count and its dismissal; one about other code does not.
 func TestRecognise(t *testing.T) {
+	t.Parallel()
 	first := Finding{Category: "correctness", File: "a.go", Code: "f.Close()", Message: "The error returned by Close is ignored"}
 	first.Fingerprint = first.Digest()
 	criterion := Finding{Category: "compliance", Criterion: "AC1", Message: "AC1 is not met"}
@@ -167,6 +171,7 @@ func TestRecognise(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
+	t.Parallel()
 	failing := &Failure{WorkedIn: 1}
 	for want, is := range map[string]Issue{
 		"new": {State: "open", First: 2, Last: 2}, "still there": {State: "open", First: 1, Last: 2}, "fixed": {State: "fixed"},
@@ -182,6 +187,7 @@ func TestStatus(t *testing.T) {
 // Covers T8: the same words of a person on two lines of a file ask for two things; said twice
 // on one line, they ask for one.
 func TestSameWordsOnTwoLines(t *testing.T) {
+	t.Parallel()
 	r := &Run{}
 	comment := func(review, id int64, line int) Finding {
 		return Finding{Category: CategoryHuman, Message: "Take strings here, too", File: "sum.py", Line: line, Review: review, Comment: id}

@@ -11,6 +11,7 @@ import (
 
 // Every type of event that is declared is known; of the others a run tells.
 func TestKnownEvents(t *testing.T) {
+	t.Parallel()
 	f, err := parser.ParseFile(token.NewFileSet(), "event.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 // Of two signals with one key exactly one counts, whatever the order.
 func TestSupersedes(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	later := Signal{Key: "k", At: at.Add(time.Second), Text: "a"}
 	on := Signal{Key: "k", At: at, Text: "a"}
@@ -27,6 +28,7 @@ func TestSupersedes(t *testing.T) {
 
 // Covers S25, for what is remembered.
 func TestScrub(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("aB3", 14)
 	for _, secret := range []string{
 		"ghs_" + strings.Repeat("A1b-._", 10), "ghp_" + long, "github_pat_" + long, "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiIxIn0.c2lnbmF0dXJl",
@@ -57,6 +59,7 @@ func TestScrub(t *testing.T) {
 
 // Covers H1 and H2: confidence is the base with all evidence on it, 0 to 1.
 func TestWeigh(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for i, c := range []struct {
 		deltas       []float64

@@ -10,6 +10,7 @@ import (
 // What lock files have gained is known from the last iteration that brought one in line; of
 // a phase that is over, and in logs from before, nothing is.
 func TestLocked(t *testing.T) {
+	t.Parallel()
 	ref := PhaseRef{Phase: PhaseImplement, Iteration: 1, Attempt: 1}
 	run := &Run{State: StateRunning}
 	run.Iterations, run.Active = []Iteration{{Number: 1}}, &ref
@@ -29,6 +30,7 @@ func TestLocked(t *testing.T) {
 
 // What lock files say and no manifest asks for stands in the report; older logs have none.
 func TestReportOfLockedAlone(t *testing.T) {
+	t.Parallel()
 	run := &Run{}
 	run.Iterations = []Iteration{{Number: 1, Review: &Review{}}}
 	const said = "Installed, and not as a manifest asks for it: "

@@ -11,6 +11,7 @@ import (
 // Tests that passed verify nothing while a gate that blocks has no value on their head,
 // whatever else is in the report.
 func TestUnmeasuredGateStops(t *testing.T) {
+	t.Parallel()
 	no := false
 	gates := []config.Quality{{Name: "size"}, {Use: "go-vet"}, {Name: "hint", Block: &no}}
 	for _, c := range []struct {
@@ -46,6 +47,7 @@ func TestUnmeasuredGateStops(t *testing.T) {
 }
 
 func TestMeasureTable(t *testing.T) {
+	t.Parallel()
 	base := 480000.0
 	r := &TestReport{Measures: []measure.Result{
 		{Name: "size", Unit: "bytes", Value: 2.5e6, Base: &base, Bound: "at most 500 kB", Block: true, Owner: []string{"architect"}, Parts: []measure.Part{{Name: "a|b.js", Value: 2e6}}},

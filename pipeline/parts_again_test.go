@@ -13,6 +13,7 @@ import (
 // Covers V9, V10: a module whose later round somebody cancels stays as it was merged,
 // whatever the run does then, and its branch is nobody's any more.
 func TestCancelledLaterRound(t *testing.T) {
+	t.Parallel()
 	cfg := config.Default()
 	cfg.Modules = config.Modules{Mode: "auto", Max: 6, Parallel: 3, Iterations: 3, Rounds: 2, OnFailure: "ask"}
 	p := pipelinetest.New(cfg, Task{Issue: 1})
@@ -39,6 +40,7 @@ func TestCancelledLaterRound(t *testing.T) {
 
 // A module that is left out cannot be begun again by a command that is for an issue.
 func TestWhatNowOfAModule(t *testing.T) {
+	t.Parallel()
 	cfg := config.Default()
 	cfg.Modules = config.Modules{Mode: "auto", Max: 6, Parallel: 3, Iterations: 3, Rounds: 2, OnFailure: "ask"}
 	p := pipelinetest.New(cfg, Task{Issue: 1})

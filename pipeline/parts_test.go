@@ -17,6 +17,7 @@ import (
 // Covers V7: what the integration did before a module came back must not become what that
 // module's tests, or others', are held to.
 func TestJoins(t *testing.T) {
+	t.Parallel()
 	run := &Run{Contract: "contract", Made: []string{"contract", "c1", "a1", "a2"},
 		Parts: []module.Part{{ID: "a", As: "a2"}, {ID: "c", As: "c1"}},
 		Loop:  Loop{Iterations: []Iteration{{Impl: &Implementation{Parent: "a1", Head: "wired"}}, {Impl: &Implementation{Parent: "a1", Head: "a2"}}}}}
@@ -41,6 +42,7 @@ func TestJoins(t *testing.T) {
 // Covers V9: a failure that was accepted with a module is that one, not whatever the test
 // shows later.
 func TestAcceptedIsOneError(t *testing.T) {
+	t.Parallel()
 	cosmetic := Failure{Test: "test_c", Error: "assert 'C' == 'c'"}
 	run := &Run{Parts: []module.Part{{ID: "c", By: "ann", Known: []string{"test_c"}, Errors: []string{cosmetic.ErrorKey()}}}}
 	for _, f := range []Failure{cosmetic, {Test: "test_c", Error: "assert 500 == 3"}} {
@@ -54,6 +56,7 @@ func TestAcceptedIsOneError(t *testing.T) {
 
 // Covers M3: a run and the modules that it builds work with memory, or without it.
 func TestModuleHasItsParentsHoldout(t *testing.T) {
+	t.Parallel()
 	run := &Run{Plan: split("a"), Branch: "forge/x", Holdout: &record.Holdout{Share: 0.1, Out: true}}
 	if got := run.spawn(run.Plan.Split, "a").Start.Holdout; got != run.Holdout {
 		t.Errorf("the module has %+v, its parent %+v", got, run.Holdout)
@@ -83,6 +86,7 @@ func texts(list []Criterion) string {
 // Covers V9: no criterion goes without a word: neither one that a revised plan does not
 // name, nor one of a module that a person made simpler.
 func TestCriteriaDoNotVanish(t *testing.T) {
+	t.Parallel()
 	run := &Run{Plan: split("a", "b"), Without: []string{"a"}, Parts: []module.Part{{ID: "a", Left: "by ann"}}}
 	got := run.revised(&Plan{Summary: "without a", Criteria: []Criterion{{ID: "AC-b", Text: "b works"}}})
 	if texts(got.Criteria) != "b works" || texts(got.LeftOut) != "a works, whole works" {
@@ -106,6 +110,7 @@ func TestCriteriaDoNotVanish(t *testing.T) {
 // Covers V9: a question of the run itself about a module can leave that one out; the run
 // cannot be taken as it is while modules are missing.
 func TestModuleOfAQuestionIsLeftOut(t *testing.T) {
+	t.Parallel()
 	run := &Run{ID: 7, State: StateRunning, Base: "base", Head: "head", Plan: split("a", "b"),
 		Parts: []module.Part{{ID: "a", State: "verified", Merged: "x", Head: "x"}, {ID: "b", State: "verified", Head: "y", Run: 9}}}
 	gate := &Gate{ID: "g", Kind: GateEscalation, Guard: &Guard{Name: GuardConflict, Phase: PhaseMerge, About: []string{"b"}}}
@@ -133,6 +138,7 @@ func TestModuleOfAQuestionIsLeftOut(t *testing.T) {
 // Criteria that people write for a module get ids that no other one has, also when they
 // do so again.
 func TestSimplifiedTwice(t *testing.T) {
+	t.Parallel()
 	m := module.Module{ID: "c", Criteria: []string{"AC1"}}
 	run := &Run{Plan: &Plan{Criteria: []Criterion{{ID: "AC1", Text: "all"}, {ID: "c-2", Text: "of another"}}, Split: &module.Split{Modules: []module.Module{m}}}}
 	for _, words := range []string{"less", "still less"} {
@@ -149,6 +155,7 @@ func TestSimplifiedTwice(t *testing.T) {
 
 // Where only a module asks, an answer without its name is told how to give it.
 func TestAnswerNamesTheModuleThatAsks(t *testing.T) {
+	t.Parallel()
 	run := &Run{ID: 7, Slug: "forge", State: StateRunning, Plan: split("a", "b"), Parts: []module.Part{{ID: "a"}, {ID: "b", Gate: "gate/1"}}}
 	_, wrong := run.Answer(command.Line{Name: "accept"}, Actor{Login: "ann"}, "comment", 1, time.Unix(9, 0))
 	if want := "its module b does: answer with its name, as in `/forge b accept`"; !strings.Contains(wrong, want) {
@@ -158,6 +165,7 @@ func TestAnswerNamesTheModuleThatAsks(t *testing.T) {
 
 // Covers V7: who gets work back is told by name.
 func TestBounceNamesModules(t *testing.T) {
+	t.Parallel()
 	for want, b := range map[string]Bounce{
 		"implement":                            {Issues: []string{"x"}},
 		"plan":                                 {Target: TargetPlan, Issues: []string{"x"}},
@@ -172,6 +180,7 @@ func TestBounceNamesModules(t *testing.T) {
 
 // Covers V9: what is said of a module names it: people know no numbers of runs.
 func TestModuleIsNamed(t *testing.T) {
+	t.Parallel()
 	run := &Run{ID: 8, Slug: "forge a", State: StateRunning, Part: &module.Of{Run: 7, Module: module.Module{ID: "a"}}}
 	say := func(name string) string {
 		_, words := run.Answer(command.Line{Name: name, Part: "a"}, Actor{Login: "ann"}, "comment", 1, time.Unix(9, 0))
@@ -189,6 +198,7 @@ func TestModuleIsNamed(t *testing.T) {
 // Covers V9: a module that has not begun can be left out, with what needs it; what else is
 // said to it is answered with why nothing works on it, and never meant for the whole run.
 func TestUnbegunModule(t *testing.T) {
+	t.Parallel()
 	at := func(change func(*Run)) *Run {
 		run := &Run{ID: 7, Slug: "forge", State: StateRunning, Base: "base", Head: "head", Plan: split("a", "b", "c", "d"), Parts: []module.Part{{ID: "a", Run: 8, State: "running"}}}
 		run.Plan.Split.Modules[1].Needs, run.Plan.Split.Modules[2].Needs = []string{"a"}, []string{"b"}
@@ -242,6 +252,7 @@ func TestUnbegunModule(t *testing.T) {
 // Covers V9: a module that is left out while it is merged, or while its merge waits for a
 // word, is not merged: what works on that stops, and nothing is left to answer.
 func TestLeftOutBeforeItsMerge(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"cancel", "later", "without"} {
 		for _, waits := range []Guard{{}, {Name: GuardManual, Step: "its merge"}, {Name: GuardConflict, About: []string{"a"}}, {Name: GuardConflict, About: []string{"b"}}} {
 			run := &Run{ID: 7, Slug: "forge", State: StateRunning, Base: "base", Head: "head", Plan: split("a", "b"),
@@ -269,6 +280,7 @@ func TestLeftOutBeforeItsMerge(t *testing.T) {
 // Covers V7: the test of a promise that fails, and then passes when it is run again, has
 // shown nothing where its other side is missing: it is pending, neither passed nor failed.
 func TestFlakyPromiseIsPending(t *testing.T) {
+	t.Parallel()
 	r := &TestReport{Passed: 3, Failed: 1, Names: []string{"pkg.TestOwn", "pkg.TestPair", "pkg.TestShaky"}, Flaky: []string{"pkg.TestPair", "pkg.TestShaky"},
 		Failures: []Failure{{Test: "pkg.TestOther"}}}
 	r.Defer(func(test string) bool { return test == "pkg.TestPair" || test == "pkg.TestOther" })
@@ -282,6 +294,7 @@ func TestFlakyPromiseIsPending(t *testing.T) {
 // Covers V6: modules divide what the run does not keep, and no more than is left of it; a
 // small one has what it takes to be reviewed and tested by itself.
 func TestPartBudget(t *testing.T) {
+	t.Parallel()
 	s := &module.Split{}
 	for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
 		s.Modules = append(s.Modules, module.Module{ID: id, Size: "L"})
@@ -317,6 +330,7 @@ func TestPartBudget(t *testing.T) {
 // Covers V6, V10: a module ends once each time that its work ends; that its run tells of it
 // again, as it does when the whole has ended, moves nothing. Older runs do not tell when.
 func TestModuleEndsOnce(t *testing.T) {
+	t.Parallel()
 	at := func(minute int) time.Time { return time.Date(2026, 7, 1, 12, minute, 0, 0, time.UTC) }
 	child := &Run{ID: 8, Part: &module.Of{Run: 7, Module: module.Module{ID: "a"}}}
 	parent := &Run{ID: 7, State: StateRunning, Plan: split("a")}
@@ -348,6 +362,7 @@ func TestModuleEndsOnce(t *testing.T) {
 // What the module is told next is never taken for a repeat of it, and one that was let go on
 // meanwhile is stopped again with its parent.
 func TestToldAndNotRecorded(t *testing.T) {
+	t.Parallel()
 	run := &Run{ID: 1, State: StateStopped, Plan: split("a"), Parts: []module.Part{{ID: "a", Run: 2, Rev: 1, State: string(StateRunning)}}}
 	stop := run.tell()
 	run.State, run.Parts[0].Halted = StateRunning, true // a person lets it go on, and the module says that it stands

@@ -20,6 +20,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // Covers T1–T7, B1, B3, B5, B6, R1–R9, V1, V2, V4, V5: each file of testdata/loop
 // is a script of outcomes and the trace of what Decide made of it.
 func TestLoop(t *testing.T) {
+	t.Parallel()
 	files, _ := filepath.Glob("testdata/loop/*.txtar")
 	if len(files) < 60 {
 		t.Fatalf("%d scripts in testdata/loop", len(files))

@@ -15,6 +15,7 @@ import (
 // not without the change, sends the work back; naming the test needs no commit, and is
 // reviewed like one.
 func TestProofsRequired(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		proofs config.Proofs
@@ -60,6 +61,7 @@ func TestProofsRequired(t *testing.T) {
 
 // Covers U4: naming other tests again and again, without a commit, comes to an end.
 func TestProofsNeverEnd(t *testing.T) {
+	t.Parallel()
 	cfg := config.Default()
 	cfg.Loop.Proofs = config.ProofsRequire
 	p := pipelinetest.New(cfg, Task{Issue: 1})
@@ -75,6 +77,7 @@ func TestProofsNeverEnd(t *testing.T) {
 
 // Covers U4, V6: what a module names as shown is held against the tests of the whole.
 func TestProofsOfModules(t *testing.T) {
+	t.Parallel()
 	cfg := config.Default()
 	cfg.Loop.Proofs, cfg.Modules.Mode = config.ProofsRequire, config.ModulesAuto
 	p := pipelinetest.New(cfg, Task{Issue: 1})
@@ -99,6 +102,7 @@ func TestProofsOfModules(t *testing.T) {
 // Covers U4: the report of an iteration keeps the tests that were named when it was made,
 // and one of an earlier plan says nothing of what the new one asks for.
 func TestProofsOfEarlierReports(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, script, want string }{
 		{"named again", "implement a proves AC1 TestA\nreview ok\ntest ok\nimplement nothing proves AC1 TestNew\nreview ok\ntest ok and TestNew", "AC1: **not proved**: passes without the change, too, and the reviewer does not name it: TestA"},
 		{"another plan", "implement a proves AC1 TestA\nreview ok\ntest TestB 0.1\nhuman simplify leave rounding out\nplan ok\nimplement b proves AC1 TestNew\nreview ok\ntest ok and TestNew", ""},

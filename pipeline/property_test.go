@@ -57,6 +57,7 @@ func anyConfig(t *rapid.T) config.Config {
 // talks to stops within its guards; what is verified passed review and tests on
 // the very same head; and the log replays to the same run.
 func TestEveryRunEnds(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := anyConfig(t)
 		p := pipelinetest.New(cfg, Task{Issue: 1, Title: "x"})
@@ -116,6 +117,7 @@ func cut(line string) (verb, rest string, ok bool) {
 // its modules, none waits for nobody, and one that is verified has each module merged as
 // it is or left out. All logs replay to the same runs.
 func TestEveryFamilyEnds(t *testing.T) {
+	t.Parallel()
 	plans := []string{"split a, b", "split a, b needs a; contract api.go", "split a, b, c needs a b; unwired", "split a, b, c; contract api.go; unwired",
 		"split a, b; unwired; promise a b TestX; promise b a TestY", "split a, b, c; promise a b TestX; promise a c TestY; promise c a TestZ"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -236,6 +238,7 @@ func checkVerified(t *rapid.T, r *Run) {
 // Events in any order, fitting or not, never break the fold, and what is verified
 // by an event of Decide's stays so.
 func TestAnyOrderOfEvents(t *testing.T) {
+	t.Parallel()
 	types := []EventType{
 		EventRunStarted, EventRunStopped, EventRunResumed, EventRunVerified, EventRunAccepted, EventRunCancelled, EventRunFailed, EventRunSkipped,
 		EventPhaseEntered, EventPhaseCompleted, EventPhaseApproved, EventPhasePassed, EventPhaseFailed, EventAgentIteration, EventToolExecuted,

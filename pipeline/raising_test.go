@@ -12,6 +12,7 @@ import (
 // The budget that a question offers is a round amount, which is taken as it stands, and at
 // the cap on tokens it is said what becomes of that.
 func TestRaising(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		usd  float64
 		unit string
@@ -44,6 +45,7 @@ func TestRaising(t *testing.T) {
 }
 
 func TestSoFar(t *testing.T) {
+	t.Parallel()
 	for want, u := range map[string]Usage{
 		"has cost $1.25 so far":                      {MicroUSD: 1_250_000},
 		"what it has cost so far is unknown":         {Unpriced: 10},
@@ -60,6 +62,7 @@ func TestSoFar(t *testing.T) {
 
 // A module that a person left out says who, however its own run ended.
 func TestWhoLeftIt(t *testing.T) {
+	t.Parallel()
 	for how, want := range map[string]string{"": "cancelled by ann", module.Later: "left out by ann", module.Without: "left out by ann"} {
 		run := &Run{State: StateRunning, Plan: split("a"), Parts: []module.Part{{ID: "a", Run: 8, State: "cancelled", Why: "cancelled by ann", By: "ann", How: how}}}
 		if act := run.partFailed(); act == nil || act.Events[0].Data.Part.Left != want {

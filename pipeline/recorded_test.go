@@ -20,6 +20,7 @@ import (
 // byte and after every event: testdata/recorded/folds.txt has a digest of all of
 // them for each log. Neither file is ever written again.
 func TestRecordedLogs(t *testing.T) {
+	t.Parallel()
 	want := map[string]string{}
 	sums, err := os.ReadFile("testdata/recorded/folds.txt")
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 )
 
 func TestRenamed(t *testing.T) {
+	t.Parallel()
 	old := pipeline.Repo{ID: 7, Owner: "acme", Name: "shop", DefaultBranch: "main", CloneURL: "https://github.com/acme/shop.git", Installation: 1}
 	start := pipeline.Start{Repo: old, Task: pipeline.Task{Issue: 3, Title: "T", URL: "https://github.com/acme/shop/issues/3"}, Base: "b", Branch: "forge/x"}
 	run := &pipeline.Run{}

@@ -24,6 +24,7 @@ func verified(local bool) *Run {
 
 // Covers T9: what makes a run go on that has ended, and what does not.
 func TestAfterTheEnd(t *testing.T) {
+	t.Parallel()
 	ann, at := Actor{ID: 5, Login: "ann"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	says := func(r *Run, cmd command.Line, via, want string, events int) []Event {
 		t.Helper()
@@ -70,6 +71,7 @@ func TestAfterTheEnd(t *testing.T) {
 // Covers T9: the issue's end is that of the run only where no pull request goes on, and a run that
 // an earlier version ended with it goes on once it is open again.
 func TestIssueAfterTheEnd(t *testing.T) {
+	t.Parallel()
 	ann, at := Actor{ID: 5, Login: "ann"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	apply := func(r *Run, kind NoticeKind) (said string) {
 		events, said := r.Notice(Notice{Kind: kind, Actor: ann}, at)
@@ -99,6 +101,7 @@ func TestIssueAfterTheEnd(t *testing.T) {
 
 // Covers T9: the budget of a reopened run is a fresh one; a limit that is none stays none.
 func TestFreshBudget(t *testing.T) {
+	t.Parallel()
 	r := verified(false)
 	r.Usage, r.Millis = Usage{MicroUSD: 9_500_000, Input: 4_000_000, Output: 900_000}, map[Phase]int64{PhaseTest: 119 * 60_000}
 	r.Counters.Raised, r.Counters.ReviewBounces = 1_000_000, 3
@@ -117,6 +120,7 @@ func TestFreshBudget(t *testing.T) {
 
 // Covers T8: what is unread stops a run also where it was found out after the review.
 func TestUnreadAfterTests(t *testing.T) {
+	t.Parallel()
 	r := verified(false)
 	r.State, r.Ended, r.Plan = StateRunning, "", &Plan{}
 	r.Iterations[0].Review.NotReviewed = []Skipped{{Path: "logo.png", Why: "binary"}}
@@ -129,6 +133,7 @@ func TestUnreadAfterTests(t *testing.T) {
 
 // Covers V3, T8: who let what pass is said at the end, whatever way it came about.
 func TestLetPass(t *testing.T) {
+	t.Parallel()
 	r := verified(false)
 	failure := func(name, by string) Failure { return Failure{Test: name, KnownBy: by} }
 	r.Iterations[0].Tests.Before = []Failure{failure("TestA", "settings"), failure("TestB", "dora"), failure("TestC", "ann"), failure("TestD", "dora")}
@@ -159,6 +164,7 @@ func TestLetPass(t *testing.T) {
 
 // Covers T8: with the settings read again for an answer, the tests are found by them.
 func TestAnswerWithSettings(t *testing.T) {
+	t.Parallel()
 	r := &Run{State: StateWaiting, Config: config.Default(), Baseline: &TestReport{None: "nothing was found"}}
 	r.Gates = []Gate{{ID: "gate/1", Guard: &Guard{Name: GuardNoTests, Phase: PhasePlan}}}
 	cfg := config.Default()
@@ -172,6 +178,7 @@ func TestAnswerWithSettings(t *testing.T) {
 // Covers I4: whoever tries again is told why the attempt before failed, where that
 // was the agent's doing; what was cut off from outside goes on instead.
 func TestLastFault(t *testing.T) {
+	t.Parallel()
 	r := &Run{State: StateRunning, Config: config.Default(), Plan: &Plan{}, Head: "h1"}
 	enter := func(attempt int, head string) {
 		r.Apply(Event{Type: EventPhaseEntered, Data: Data{Phase: &PhaseRef{Phase: PhaseImplement, Iteration: 1, Attempt: attempt}, Head: head}})
@@ -209,6 +216,7 @@ func TestLastFault(t *testing.T) {
 
 // A provider that was waited for in vain is named with its own words.
 func TestWaitedInVain(t *testing.T) {
+	t.Parallel()
 	r := &Run{State: StateRunning, Config: config.Default(), Loop: Loop{Counters: Counters{Faults: 1}},
 		Execution: Execution{Fault: &Fault{Class: FaultProvider, Final: true, RetryAt: time.Unix(1, 0), Message: "the model's provider has not answered for 2 h"}}}
 	if g := r.guard(); g == nil || g.Name != GuardFaults || g.Detail != r.Fault.Message {
@@ -218,6 +226,7 @@ func TestWaitedInVain(t *testing.T) {
 
 // Signals of something else do nothing to a run's gates.
 func TestDismissalsOnly(t *testing.T) {
+	t.Parallel()
 	r := verified(false)
 	if got := r.Dismissals([]Event{{Type: EventCommentAdded, Data: Data{Signal: &Signal{}}}, {Type: EventDismissed}}, time.Time{}); got != nil {
 		t.Errorf("Dismissals = %v", got)
@@ -227,6 +236,7 @@ func TestDismissalsOnly(t *testing.T) {
 // A failure from before the work gets its identity when it becomes a part of it, and a
 // waiver the time of its event where the answer has none.
 func TestClaimed(t *testing.T) {
+	t.Parallel()
 	r := verified(false)
 	r.State, r.Updated = StateWaiting, time.Unix(5, 0)
 	r.Iterations[0].Tests.Before = []Failure{{Test: "TestA", Error: "boom"}}
@@ -246,6 +256,7 @@ func TestClaimed(t *testing.T) {
 // A finding that is contested is asked about also when nobody knows any more what the
 // implementer said of it.
 func TestDisagreement(t *testing.T) {
+	t.Parallel()
 	r := &Run{Loop: Loop{Findings: []Issue{{Phase: PhaseReview, State: "open", Upheld: 2, Finding: &Finding{Severity: SeverityError, Message: "it leaks."}}}}}
 	if g := r.disagreement(&Iteration{}); g == nil || g.Detail != "implementer and reviewer disagree about 1 finding: it leaks" {
 		t.Errorf("guard = %+v", g)
@@ -255,6 +266,7 @@ func TestDisagreement(t *testing.T) {
 // Covers V3, T8: a finding that blocks and is held back because of a dismissal elsewhere
 // passes in that person's name, with the place where they said so.
 func TestHeldBackIsNamed(t *testing.T) {
+	t.Parallel()
 	r := verified(false)
 	r.Published.Pull = &PullRef{Number: 8, URL: "https://github.com/acme/shop/pull/8"}
 	r.Iterations[0].Review.Suppressed = []SuppressedFinding{
@@ -272,6 +284,7 @@ func TestHeldBackIsNamed(t *testing.T) {
 // A question shows the whole of why GitHub refuses a push. What GitHub did not take cannot
 // be accepted: the run would end with work that nobody can get at.
 func TestRefusedPush(t *testing.T) {
+	t.Parallel()
 	r := &Run{State: StateRunning, Config: config.Default(), Base: "a", Head: "b", Loop: Loop{Counters: Counters{PublishFaults: 1}}}
 	r.Fault = &Fault{Class: FaultGitHub, Final: true, Message: strings.Repeat("rule ", 240) + "and what helps"}
 	g := r.guard()

@@ -14,6 +14,7 @@ import (
 // stands in the report of the iteration, with why, and is counted; reports of earlier
 // iterations keep their counts.
 func TestReportOfWhatStaysOpen(t *testing.T) {
+	t.Parallel()
 	p := pipelinetest.New(config.Default(), Task{Issue: 1})
 	err := p.Play("plan ok\n" +
 		"implement a\nreview ruled error a, error b\n" +
@@ -48,6 +49,7 @@ func TestReportOfWhatStaysOpen(t *testing.T) {
 // Covers V8: where people have pushed to a module's branch, its report names what that
 // changes besides the module's own paths, and whose it is.
 func TestReportOfStrays(t *testing.T) {
+	t.Parallel()
 	of := &module.Of{Module: module.Module{ID: "a", Paths: []string{"a/**"}}, Owners: map[string]string{"b/**": "b"}, Contract: []string{"b/api.go"}}
 	r := &Run{Config: config.Default(), Part: of}
 	r.Iterations = []Iteration{{Number: 1, Review: &Review{Reviewed: []string{"a/a.go", "b/b.go", "b/api.go", "go.sum"}}}}

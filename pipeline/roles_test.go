@@ -37,6 +37,7 @@ func entered(t *testing.T, track, script string, set ...func(*config.Config)) (*
 // Covers U1: on the full track roles write before the plan, in two phases; on the others
 // nobody does.
 func TestTracks(t *testing.T) {
+	t.Parallel()
 	rest := "plan ok\nimplement it\nreview ok\ntest ok"
 	for track, want := range map[string]string{
 		"": "plan implement review test", "quick": "plan implement review test", "standard": "plan implement review test",
@@ -55,6 +56,7 @@ func TestTracks(t *testing.T) {
 
 // Where there is nothing to test with, a human is asked before anybody writes.
 func TestRolesWaitForTests(t *testing.T) {
+	t.Parallel()
 	p, got := entered(t, "full", "analyse untested nothing\nhuman approve\nanalyse ok\ndesign ok\nplan ok")
 	if got != "analyse analyse design plan implement" || len(p.Run.Gates) != 1 || p.Run.Gates[0].Guard.Name != GuardNoTests {
 		t.Errorf("%s, gates %+v", got, p.Run.Gates)
@@ -63,6 +65,7 @@ func TestRolesWaitForTests(t *testing.T) {
 
 // Who edits the task has roles write again, whatever was under way.
 func TestEditedTaskIsWrittenAgain(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ script, want string }{
 		{"analyse ok\nnotice issue_edited y\nanalyse ok\ndesign ok\nplan ok", "analyse design analyse design plan implement"},
 		{"analyse ok\ndesign ok\nplan ok\nnotice issue_edited y\nimplement it\nanalyse ok\ndesign ok\nplan ok",
@@ -77,6 +80,7 @@ func TestEditedTaskIsWrittenAgain(t *testing.T) {
 
 // What roles cost belongs to no iteration, and a breakdown is tried again.
 func TestRolesBreakDown(t *testing.T) {
+	t.Parallel()
 	p, got := entered(t, "full", "cost 1000 10\nfault agent x\nanalyse ok\ndesign ok\nplan ok\nimplement it")
 	if got != "analyse analyse design plan implement review" || p.Run.Current().Usage.MicroUSD != 0 || p.Run.Spent[PhaseAnalyse].MicroUSD != 1000 {
 		t.Errorf("%s, spent %+v", got, p.Run.Spent)
@@ -93,6 +97,7 @@ func TestRolesBreakDown(t *testing.T) {
 // Covers U1: nobody acts for a role that is off; for one that is a human's, people are asked
 // in its turn, and their answer is what it writes.
 func TestWhoActs(t *testing.T) {
+	t.Parallel()
 	by := func(r config.Roles) func(*config.Config) { return func(c *config.Config) { c.Roles = r } }
 	for _, c := range []struct {
 		roles        config.Roles
@@ -131,6 +136,7 @@ func TestWhoActs(t *testing.T) {
 // An answer keeps how it was read: that of an older log, which does not say, is folded as it
 // was then, and one of now as now.
 func TestOlderAnswersAreReadAsThen(t *testing.T) {
+	t.Parallel()
 	p, _ := entered(t, "full", "analyse ok", func(c *config.Config) { c.Roles = config.Roles{Product: "human"} })
 	line := command.Line{Name: "choose", Text: "- Rows are never\n  deleted"}
 	events, _ := p.Run.Answer(line, Actor{Login: "ann"}, "comment", 1, p.Now)
@@ -157,6 +163,7 @@ func TestOlderAnswersAreReadAsThen(t *testing.T) {
 // Covers U2: what agents tell each other goes to the role that wrote what it is about; to
 // the planner where none did, and to people where a human acts for it.
 func TestOwners(t *testing.T) {
+	t.Parallel()
 	plan := "analyse ok\ndesign ok\nplan ok\n"
 	for _, c := range []struct{ script, want string }{
 		{"implement it constraint high AC1: no sockets", "product"},
@@ -189,6 +196,7 @@ func TestOwners(t *testing.T) {
 
 // A decision that revises the plan revises what the role wrote, too.
 func TestDecisionsKeepUp(t *testing.T) {
+	t.Parallel()
 	listens := func(c *config.Config) { c.Upstream.Enabled = true }
 	p, _ := entered(t, "full", "analyse ok\ndesign ok\nplan ok\nimplement it constraint high plan: slow\nresolve design other", listens)
 	a := role.Of(p.Run.Artefacts, role.Architect)
@@ -205,6 +213,7 @@ func TestDecisionsKeepUp(t *testing.T) {
 // settled before the plan, by both of them; where they would still contradict, or a human acts for
 // one, people settle it. Nothing is planned before.
 func TestClashIsSettledBeforeThePlan(t *testing.T) {
+	t.Parallel()
 	drafts := "analyse ok\ndesign ok clash base is 640 px / base is 320 px\n"
 	for _, c := range []struct{ script, phases, design, ui, why string }{
 		{drafts + "resolve settle ux: begins at 320 px\nplan ok", "analyse design resolve plan implement", "begins at 320 px", "base is 320 px", ""},
@@ -232,6 +241,7 @@ func TestClashIsSettledBeforeThePlan(t *testing.T) {
 
 // A side that a human has written is theirs to settle.
 func TestClashWithWhatAHumanWrote(t *testing.T) {
+	t.Parallel()
 	p, got := entered(t, "full", "analyse ok\nhuman choose base is 640 px\ndesign ok clash base is 640 px / base is 320 px",
 		func(c *config.Config) { c.Roles.Architect = "human" })
 	if f := p.Run.Feedback(); got != "analyse design" || f == nil || !strings.Contains(f.Why, "a human acts for the architect") || p.Run.Gate() == nil {
@@ -241,6 +251,7 @@ func TestClashWithWhatAHumanWrote(t *testing.T) {
 
 // What does not stand in both is no contradiction: nobody is asked about it.
 func TestClashThatDoesNotStand(t *testing.T) {
+	t.Parallel()
 	p, got := entered(t, "full", "analyse ok\nhuman choose base is 480 px\ndesign ok clash base is 640 px / base is 320 px\nplan ok",
 		func(c *config.Config) { c.Roles.Architect = "human" })
 	if got != "analyse design plan implement" || len(p.Run.Upstream) > 0 {
@@ -251,6 +262,7 @@ func TestClashThatDoesNotStand(t *testing.T) {
 // Covers U2, U3: what the architect says cannot be is the product manager's, before the plan; a
 // weaker criterion is a human's; the design is made again, and says so twice at most.
 func TestInfeasibleIsRevisedBeforeThePlan(t *testing.T) {
+	t.Parallel()
 	drafts := "analyse ok\ndesign ok infeasible X1: the network alone takes 400 ms\n"
 	for _, c := range []struct{ script, phases, why, criterion string }{
 		{drafts + "resolve fix keep a copy\ndesign ok\nplan ok", "analyse design resolve design plan implement", "", "ok"},

@@ -9,6 +9,7 @@ import (
 
 // Covers H7: every signal is an event with who, what and when.
 func TestSignalEvents(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	alice := Actor{ID: 7, Login: "alice"}
 	kinds := map[SignalKind]EventType{
@@ -45,6 +46,7 @@ func TestSignalEvents(t *testing.T) {
 
 // The order in which events arrive does not matter: the latest moment counts.
 func TestKnownSignals(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 8).Draw(t, "n")

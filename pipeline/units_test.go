@@ -17,6 +17,7 @@ import (
 // Covers T2: the identity of a finding does not depend on where its code stands
 // or how numbers in its message read, but on what it says about which code.
 func TestFingerprint(t *testing.T) {
+	t.Parallel()
 	base := Finding{Category: "correctness", Rule: "nil", Message: `Value at line 12 may be nil.`, File: "a.go", Line: 12, Code: "\tx := f()\n"}
 	cases := []struct {
 		name string
@@ -51,6 +52,7 @@ func TestFingerprint(t *testing.T) {
 }
 
 func TestSeverity(t *testing.T) {
+	t.Parallel()
 	for s, want := range map[Severity]bool{SeverityInfo: false, SeverityWarning: false, SeverityError: true, SeverityCritical: true, "blocker": true, "": true} {
 		if got := s.Blocks(); got != want {
 			t.Errorf("Severity(%q).Blocks() = %v, want %v", s, got, want)
@@ -62,6 +64,7 @@ func TestSeverity(t *testing.T) {
 }
 
 func TestSmallThings(t *testing.T) {
+	t.Parallel()
 	eq := func(what string, got, want any) {
 		t.Helper()
 		if !cmp.Equal(got, want) {
@@ -90,6 +93,7 @@ func TestSmallThings(t *testing.T) {
 
 // Covers V1, V2: everything that a validation report can say.
 func TestReportText(t *testing.T) {
+	t.Parallel()
 	if unknown := (&Run{State: StateRunning, Kind: "of the future", Config: config.Default()}); Decide(unknown) != nil {
 		t.Errorf("Decide of a kind that this version does not know = %+v", Decide(unknown))
 	}
@@ -148,6 +152,7 @@ Not reviewed: ` + "`big.json`" + ` (too big)
 }
 
 func TestSlug(t *testing.T) {
+	t.Parallel()
 	for in, want := range map[string]string{"Fix: sum() is wrong!": "fix-sum-is-wrong", "  ": "task", "Übergröße 12": "bergr-e-12", "a very long title that goes on": "a-very-long"} {
 		if got := text.Slug(in, 12); want != got && text.Slug(in, 40) != want {
 			t.Errorf("Slug(%q) = %q, %q; want %q", in, got, text.Slug(in, 40), want)
@@ -157,6 +162,7 @@ func TestSlug(t *testing.T) {
 
 // Covers lessons 21.
 func TestNearest(t *testing.T) {
+	t.Parallel()
 	known := []string{"continue", "accept", "cancel", "max_iterations", "tests"}
 	for word, want := range map[string]string{
 		"contineu": "continue", "Accept": "accept", "max-iteration": "max_iterations", "cont": "continue", "testsuite": "tests",
@@ -170,6 +176,7 @@ func TestNearest(t *testing.T) {
 
 // Covers R4.
 func TestFrontMatter(t *testing.T) {
+	t.Parallel()
 	for in, want := range map[string][2]string{
 		"---\nmode: manual\n---\nFix it.":       {"mode: manual", "Fix it."},
 		"---\r\nmode: manual\r\n---\r\nFix it.": {"mode: manual", "Fix it."},
@@ -189,6 +196,7 @@ func TestFrontMatter(t *testing.T) {
 
 // Covers H1: what was held back is said, with the reason.
 func TestExplainHeldBack(t *testing.T) {
+	t.Parallel()
 	held := []SuppressedFinding{
 		{Finding: Finding{Category: "style", File: "a.go", Line: 3, Message: "no doc comment\nat all"}, Why: "14 of 16 like it were dismissed: style in tests"},
 		{Finding: Finding{Category: "tests", Message: "untested"}, Why: "ann dismissed it for this code", Learning: 7},
@@ -206,6 +214,7 @@ func TestExplainHeldBack(t *testing.T) {
 
 // A budget that another step would pass is not there yet: its figures say nothing of why.
 func TestExplainBudget(t *testing.T) {
+	t.Parallel()
 	g := Guard{Name: GuardBudget, Limit: 3_500_000, Unit: "micro-USD", Detail: "the run has used 18100 of its 35000 tokens"}
 	r := &Run{State: StateWaiting, Config: config.Default(), Gates: []Gate{{ID: "gate/1", Guard: &g}}}
 	if got := r.Explain(); strings.Contains(got, "micro-USD") || !strings.Contains(got, "because of **budget**: the run has used 18100") {
@@ -220,6 +229,7 @@ func TestExplainBudget(t *testing.T) {
 // Covers V3: what differs between two runs of a test that fails in one way does not
 // make another failure of it; what it got and wanted does.
 func TestErrorKey(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		a, b string
 		same bool
@@ -244,6 +254,7 @@ func TestErrorKey(t *testing.T) {
 
 // Covers S24: addresses and settings of the server are not told on GitHub.
 func TestFaultShown(t *testing.T) {
+	t.Parallel()
 	f := &Fault{Class: FaultProvider, Message: "http://10.0.0.7/v1 answered with a web page; set openai_base_url", Public: "the model's provider answered with an error page"}
 	if got := f.Shown(&Run{Repo: Repo{ID: 1}}); got.Message != f.Public || got.Operator != f.Message {
 		t.Errorf("on GitHub: %+v", got)
@@ -256,6 +267,7 @@ func TestFaultShown(t *testing.T) {
 // Covers V1: what is below the threshold, about security, still failing, and to be
 // done has a place of its own, and only where there is something.
 func TestReportSections(t *testing.T) {
+	t.Parallel()
 	fix := &Fix{Description: "escape it"}
 	f := Failure{Test: "TestSum", Error: "2 != 3", Fingerprint: "t1", Fix: &Fix{Description: "add the third"}}
 	r := &Run{State: StateRunning}
@@ -286,6 +298,7 @@ func TestReportSections(t *testing.T) {
 
 // An integration point stands as its test went; what was not run is never a pass.
 func TestIntegrationPoints(t *testing.T) {
+	t.Parallel()
 	tests := &TestReport{Names: []string{"pkg.TestPair"}, Failures: []Failure{{Test: "pkg.TestBroken"}}, Flaky: []string{"pkg.TestShaky"}, Before: []Failure{{Test: "pkg.TestOld"}},
 		Changed: []TestChange{{Test: "pkg.TestRewritten", Now: "passed"}}}
 	tests.Names = append(tests.Names, "pkg.TestRewritten")
@@ -302,6 +315,7 @@ func TestIntegrationPoints(t *testing.T) {
 // Covers V1: tests that had to change are told with the reason, also where there is no
 // pull request.
 func TestChangedTestsAreTold(t *testing.T) {
+	t.Parallel()
 	r := &Run{ID: 3, State: StateVerified, Config: config.Default()}
 	r.Iterations = []Iteration{{Number: 1, Tests: &TestReport{Total: 2, Passed: 2,
 		Changed: []TestChange{{Test: "TestSum", Error: "got 3, want 4", Reason: "the issue asks for 3"}},
@@ -321,6 +335,7 @@ func TestChangedTestsAreTold(t *testing.T) {
 // Covers T8, V1: where no test can show that code is right, the report has what the reviewer
 // was asked and said.
 func TestPointsAreTold(t *testing.T) {
+	t.Parallel()
 	r := &Run{ID: 3, State: StateVerified, Config: config.Default()}
 	r.Iterations = []Iteration{{Number: 1, Review: &Review{Points: []point.Point{
 		{File: "a.py", Line: 3, More: 2, Kind: point.Place, Code: "x = os.environ", Said: "the task names it"},
@@ -335,6 +350,7 @@ func TestPointsAreTold(t *testing.T) {
 // Covers T8, lessons 23: what is withdrawn in a few words and reported once more as something
 // lesser keeps its severity.
 func TestKeepSeverity(t *testing.T) {
+	t.Parallel()
 	for why, want := range map[string]Severity{
 		"low impact in practice": SeverityError, "it is a matter of taste, I think": SeverityError,
 		"calc.go:14 checks it": SeverityWarning, "`parse` returns early": SeverityWarning, "parse() returns early": SeverityWarning,
@@ -351,6 +367,7 @@ func TestKeepSeverity(t *testing.T) {
 
 // Covers V8: a test that fails proves nothing, also where a person accepted its module.
 func TestFailsAs(t *testing.T) {
+	t.Parallel()
 	tests := &TestReport{Accepted: []string{"tests/test_cc.py::test_cc", "kbad works"}}
 	for evidence, want := range map[string]bool{"lib/kok.js:1 works": false, "the test `kbad works` shows it": true, "src/cc.py:1 test_cc": true, "see `test_cc`.": true, "src/aa.py:1 test_aa": false, "": false} {
 		if tests.failsAs(evidence) != want {
@@ -368,6 +385,7 @@ func TestFailsAs(t *testing.T) {
 
 // Covers V8, V9: the result of each tier names who accepted a module whose test fails.
 func TestResultNamesWhoAccepted(t *testing.T) {
+	t.Parallel()
 	report := func(state State, accepted ...string) string {
 		r := &Run{State: StateVerified, Plan: &Plan{Split: &module.Split{Modules: []module.Module{{ID: "cc"}}}},
 			Parts: []module.Part{{ID: "cc", State: string(state), By: "ann", Known: []string{"TestCC"}}}}
@@ -388,6 +406,7 @@ func TestResultNamesWhoAccepted(t *testing.T) {
 
 // Covers V9: a module that nobody needs is told so once, also while the run is stopped.
 func TestUnneededModuleIsToldOnce(t *testing.T) {
+	t.Parallel()
 	r := &Run{ID: 7, State: StateStopped, Plan: &Plan{}, Parts: []module.Part{{ID: "c", Run: 703, State: string(StateRunning)}}}
 	first := r.tell()
 	if first == nil || first.Tell[0].Type != EventRunCancelled {
@@ -401,6 +420,7 @@ func TestUnneededModuleIsToldOnce(t *testing.T) {
 
 // An iteration that people sent back after it had been verified does not read as verified.
 func TestReportOfWhatPeopleSentBack(t *testing.T) {
+	t.Parallel()
 	r := &Run{State: StateVerified, Loop: Loop{Bounces: []Bounce{{Phase: PhaseReview, Iteration: 1, Count: 1}},
 		Iterations: []Iteration{{Number: 1, Result: ResultFailed, Review: &Review{Ruled: true}}, {Number: 2, Result: ResultPassed}}}}
 	if report := r.Report(1); !strings.Contains(report, "SENT BACK (iteration 1 of") || !strings.Contains(report, "a maintainer asked for changes") {
@@ -411,6 +431,7 @@ func TestReportOfWhatPeopleSentBack(t *testing.T) {
 // What was ruled fixed stays so in the report when the iteration takes the base branch in and
 // is reviewed once more.
 func TestReportAfterASecondReview(t *testing.T) {
+	t.Parallel()
 	wish := &Finding{Fingerprint: "w", Severity: SeverityError, Category: CategoryHuman, Message: "say why"}
 	r := &Run{State: StateVerified, Head: "h3", Loop: Loop{
 		Findings: []Issue{{Finding: wish, Phase: PhaseReview, First: 1, Last: 1, Seen: "h1", State: IssueFixed, FixedIn: "h2"}},
@@ -424,6 +445,7 @@ func TestReportAfterASecondReview(t *testing.T) {
 // What was ruled fixed, and is asked for again later, was fixed in the iteration that it was
 // ruled so in.
 func TestReportOfWhatIsAskedForAgain(t *testing.T) {
+	t.Parallel()
 	wish := &Finding{Fingerprint: "w", Severity: SeverityError, Category: CategoryTests, Message: "the merge breaks it"}
 	fixed := Ruling{Finding: "w", Verdict: VerdictFixed, Why: "done", Changed: true}
 	r := &Run{State: StateRunning, Head: "h3", Loop: Loop{

@@ -9,6 +9,7 @@ import (
 
 // Who wants work back is told as it is: no person is named where none said anything.
 func TestWhyBack(t *testing.T) {
+	t.Parallel()
 	decided := []upstream.Feedback{{ID: "up/1", Iteration: 1, State: upstream.Resolved, Decision: &upstream.Reply{Choice: upstream.Design}}}
 	for _, c := range []struct {
 		brief string

@@ -10,6 +10,7 @@ import (
 // Covers U3: a matter is known again by its words, with the criteria as a hint: two matters of
 // one criterion are two, and one under several criteria is one.
 func TestSameFeedback(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		a, b string // "AC1: text"
 		same bool

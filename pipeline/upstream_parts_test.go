@@ -17,6 +17,7 @@ import (
 // the run that planned it, and in the plan of the module; a person is asked by the first alone,
 // also where the module says the same once more.
 func TestDecisionsForModules(t *testing.T) {
+	t.Parallel()
 	cfg := listening()
 	cfg.Modules = config.Modules{Mode: "auto", Max: 6, Parallel: 3, Iterations: 3, Rounds: 2}
 	begin := "plan split a, b; unwired\npart a: plan given\npart b: plan given\npart b: implement half constraint blocking "

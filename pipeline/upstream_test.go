@@ -39,6 +39,7 @@ func listening() config.Config {
 // whatever people do, each feedback ends decided or with a human; no agent takes away what
 // is asked for; nothing is verified with one open; and the log replays to the same run.
 func TestFeedbackEnds(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := anyConfig(t)
 		cfg.Upstream = config.Upstream{Enabled: true, Same: rapid.IntRange(0, 3).Draw(t, "same"), Max: rapid.IntRange(0, 4).Draw(t, "max")}
@@ -115,6 +116,7 @@ func checkFeedback(t *rapid.T, r *Run) {
 // Covers U2: an event that comes at a wrong time, or of another feedback, changes nothing;
 // with one open, no event verifies the run.
 func TestFeedbackOutOfTurn(t *testing.T) {
+	t.Parallel()
 	p := pipelinetest.New(listening(), Task{Issue: 1, Title: "x"})
 	if err := p.Play("plan ok\nimplement half constraint blocking AC1: no sockets"); err != nil {
 		t.Fatal(err)
@@ -141,6 +143,7 @@ func TestFeedbackOutOfTurn(t *testing.T) {
 // Covers U2: the time limit is the setting's, to the second, and counts only while the
 // owner's provider is away; a late answer changes nothing.
 func TestFeedbackTimeLimit(t *testing.T) {
+	t.Parallel()
 	p := pipelinetest.New(listening(), Task{Issue: 1, Title: "x"})
 	p.Run.Config.Upstream.TimeoutMinutes = 7
 	if err := p.Play("plan ok\nimplement half constraint blocking AC1: no sockets"); err != nil {
@@ -175,6 +178,7 @@ func TestFeedbackTimeLimit(t *testing.T) {
 
 // Covers U3: an owner does not answer in a human's name.
 func TestFeedbackAnsweredAsHuman(t *testing.T) {
+	t.Parallel()
 	p := pipelinetest.New(listening(), Task{Issue: 1, Title: "x"})
 	if err := p.Play("plan ok\nimplement half constraint blocking AC1: no sockets"); err != nil {
 		t.Fatal(err)
@@ -191,6 +195,7 @@ func TestFeedbackAnsweredAsHuman(t *testing.T) {
 // as those of other commands that let something pass; a question is no decision. Words of
 // one's own go to the implementer as they are.
 func TestChoose(t *testing.T) {
+	t.Parallel()
 	const taken = ""
 	for _, c := range []struct{ args, text, via, want string }{
 		{"a", "", "comment", taken},
@@ -234,6 +239,7 @@ func TestChoose(t *testing.T) {
 // itself, one after the other, before the work goes back; it is measured again when the work
 // has changed, and at the second miss people are asked. Without feedback it just goes back.
 func TestGateOfOwners(t *testing.T) {
+	t.Parallel()
 	begin := "plan ok\nimplement it\nreview ok\n"
 	for _, c := range []struct{ track, script, asked, last string }{
 		{"", begin + "test quality/size of architect developer\nresolve fix drop the table", "planner", "implement"},
@@ -269,6 +275,7 @@ func TestGateOfOwners(t *testing.T) {
 // another sentence of it, a part of one, nor one that names a criterion or only holds a word of
 // the quote, and not where nobody has said what it was written for.
 func TestClarifiedByTheTask(t *testing.T) {
+	t.Parallel()
 	body := "The list can be exported as CSV, but not by guests. Guests need no export. The list can be exported as CSV never. AC1 holds: the list can be exported."
 	for _, c := range []struct {
 		quote, text string

@@ -8,6 +8,7 @@ import (
 
 // TestCost covers models without a price: what is not known is not shown as $0.00.
 func TestCost(t *testing.T) {
+	t.Parallel()
 	priced, unpriced := Usage{Calls: 1, Input: 10, Output: 5, MicroUSD: 1_250_000}, Usage{Calls: 1, Input: 10, Output: 5, Unpriced: 15}
 	both := priced
 	both.Add(unpriced)

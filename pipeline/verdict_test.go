@@ -2,7 +2,6 @@ package pipeline_test
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -278,13 +277,9 @@ func (w *team) say(command string) {
 // head; and what does not hold of that carries a name. The oracle knows the commits
 // and reads the log; it does not look at the run's own books. For a longer look:
 //
-//	go test ./pipeline -run TestVerifiedIsTrue -rapid.checks=20000
+//	go test ./pipeline -run 'TestVerified.*True' -rapid.checks=20000
 func TestVerifiedIsTrue(t *testing.T) {
-	checks := flag.Lookup("rapid.checks")
-	if before := checks.Value.String(); before == checks.DefValue {
-		_ = checks.Value.Set("5000")
-		defer func() { _ = checks.Value.Set(before) }()
-	}
+	t.Parallel()
 	verified, cases := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := config.Default()

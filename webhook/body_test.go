@@ -56,6 +56,7 @@ func (b *told) Read(p []byte) (int, error) {
 
 // 400 connections that claim 25 MiB each and send 5 bytes hold nobody else up.
 func TestSlowConnections(t *testing.T) {
+	t.Parallel()
 	var k memory
 	r := started(t, &k, Options{})
 	front := slow(t, r, 400)
@@ -117,6 +118,7 @@ func TestSlowBody(t *testing.T) {
 // An address may have a quarter of the memory when half of all is taken, and others
 // are served all the same. A whole network of IPv6 is one address.
 func TestShareOfAnAddress(t *testing.T) {
+	t.Parallel()
 	var b bodies
 	var taken []*buffer
 	take := func(remote string, n int64) *refusal {
@@ -151,6 +153,7 @@ func TestShareOfAnAddress(t *testing.T) {
 
 // Every size comes through whole, with or without its length, and leaves nothing behind.
 func TestBodySizes(t *testing.T) {
+	t.Parallel()
 	for _, size := range []int{0, 1, firstRead - 1, firstRead, firstRead + 1, pooledBuffer - 1, pooledBuffer, pooledBuffer + 1, sourceBody - 1,
 		sourceBody, sourceBody + 1, 2 * sourceBody} {
 		for _, known := range []bool{true, false} {

@@ -9,6 +9,7 @@ import (
 
 // A group is what waits already, or what is wanted, or what came until it was late.
 func TestGather(t *testing.T) {
+	t.Parallel()
 	one := waiting{delivery: &record.Delivery{Payload: []byte("x")}}
 	for name, c := range map[string]struct {
 		queued, want int

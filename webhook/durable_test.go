@@ -74,6 +74,7 @@ func header(guid, signature string) http.Header {
 // Covers reliability 3: of 10,000 deliveries, 30 % of them repeats, in any order
 // and side by side, each is kept once.
 func TestDuplicates(t *testing.T) {
+	t.Parallel()
 	db := openStore(t)
 	h := handler(t, db)
 	const total, distinct = 10_000, 7_000
@@ -122,6 +123,7 @@ func TestDuplicates(t *testing.T) {
 // seen one delivery can send its payload again under others: nothing follows from that,
 // and people see it. What GitHub itself sends again has the GUID of before.
 func TestReplayedPayload(t *testing.T) {
+	t.Parallel()
 	db := openStore(t)
 	h := handler(t, db)
 	send := func(guid, event, body string) {
@@ -167,6 +169,7 @@ func TestReplayedPayload(t *testing.T) {
 
 // A store that is closed stands for a disk that is gone.
 func TestStoreGone(t *testing.T) {
+	t.Parallel()
 	db := openStore(t)
 	h := handler(t, db)
 	if err := db.Close(); err != nil {
@@ -183,6 +186,7 @@ func TestStoreGone(t *testing.T) {
 
 // What nothing follows from is on disk as handled, and wakes nobody.
 func TestOutcome(t *testing.T) {
+	t.Parallel()
 	db := openStore(t)
 	notified := 0
 	r, err := webhook.New(db, slog.New(slog.DiscardHandler), webhook.Options{Secret: secret, Notify: func() { notified++ },

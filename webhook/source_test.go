@@ -87,6 +87,7 @@ func bearer(body string) *http.Request {
 
 // Who proves who they are is taken in, and nobody else. Covers P1, S6.
 func TestSourcesProveThemselves(t *testing.T) {
+	t.Parallel()
 	unsigned := func(req *http.Request, header, value string) *http.Request {
 		req.Header.Set(header, value)
 		return req
@@ -141,6 +142,7 @@ func TestSourcesProveThemselves(t *testing.T) {
 
 // A repeat has the id of what it repeats; what goes on has another.
 func TestSourceIDs(t *testing.T) {
+	t.Parallel()
 	d := newDoor(t, nil)
 	id := func(req *http.Request) string {
 		t.Helper()
@@ -177,6 +179,7 @@ func TestSourceIDs(t *testing.T) {
 }
 
 func TestSourceDelivery(t *testing.T) {
+	t.Parallel()
 	d := newDoor(t, nil)
 	serve(d, bearer(`{"action":"x","repository":{"full_name":"evil/other"}}`))
 	serve(d, sentry(`{}`))
@@ -190,6 +193,7 @@ func TestSourceDelivery(t *testing.T) {
 
 // The binary mode of CloudEvents is kept as the structured one.
 func TestCloudEventsInHeaders(t *testing.T) {
+	t.Parallel()
 	d := newDoor(t, nil)
 	for i, body := range []string{`{"metric":"x"}`, `not JSON "`} {
 		req := standard(fmt.Sprint("m", i), now, body)
@@ -212,6 +216,7 @@ func TestCloudEventsInHeaders(t *testing.T) {
 // What is too much now is answered so that monitors send it again. Who proves
 // nothing takes nothing from the rate.
 func TestSourceRate(t *testing.T) {
+	t.Parallel()
 	full := false
 	d := newDoor(t, func(m map[string]Source) {
 		s := m["prom"]
@@ -255,6 +260,7 @@ func TestSourceRate(t *testing.T) {
 // What GitHub signs cannot pass for what a source or a check says: the event's name is
 // not signed.
 func TestEventOfAnotherDoor(t *testing.T) {
+	t.Parallel()
 	d := newDoor(t, nil)
 	for _, event := range []string{"hook/prom", "check/shop"} {
 		req := request("g", []byte(labeled))
@@ -267,6 +273,7 @@ func TestEventOfAnotherDoor(t *testing.T) {
 
 // Without sources there is no route besides GitHub's.
 func TestNoSources(t *testing.T) {
+	t.Parallel()
 	m := mux.NewRouter()
 	started(t, &memory{}, Options{}).Route(m)
 	if w := serve(m, bearer("{}")); w.Code != 404 {
@@ -275,6 +282,7 @@ func TestNoSources(t *testing.T) {
 }
 
 func TestSourcesThatCannotBe(t *testing.T) {
+	t.Parallel()
 	good := Source{Kind: SourceBearer, Secret: []byte(hookToken)}
 	for name, s := range map[string]Source{
 		"": good, "a/b": good, "a b": good, "short": {Kind: SourceBearer, Secret: []byte("x")}, "kind": {Kind: "hmac", Secret: []byte(hookToken)},

@@ -113,6 +113,7 @@ func serve(h http.Handler, req *http.Request) *httptest.ResponseRecorder {
 const labeled = `{"action":"labeled","issue":{"number":5},"repository":{"id":7,"full_name":"acme/site"}}`
 
 func TestNewRefuses(t *testing.T) {
+	t.Parallel()
 	for _, o := range []Options{{}, {Secret: []byte{}}, {Secret: secret, Path: "hook"}} {
 		if _, err := New(&memory{}, quiet(), o); err == nil {
 			t.Errorf("New(%+v): no error", o)
@@ -124,6 +125,7 @@ func TestNewRefuses(t *testing.T) {
 }
 
 func TestKeepsBeforeItAnswers(t *testing.T) {
+	t.Parallel()
 	var k memory
 	notified := make(chan struct{}, 9)
 	r := started(t, &k, Options{Notify: func() { notified <- struct{}{} }})
@@ -143,6 +145,7 @@ func TestKeepsBeforeItAnswers(t *testing.T) {
 }
 
 func TestRoute(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		path, method, url string
 		want              int
@@ -161,6 +164,7 @@ func TestRoute(t *testing.T) {
 }
 
 func TestRefuses(t *testing.T) {
+	t.Parallel()
 	body := []byte(labeled)
 	set := func(header, value string) func(*http.Request) {
 		return func(r *http.Request) { r.Header.Set(header, value) }
@@ -212,6 +216,7 @@ func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
 // The largest body that GitHub sends is taken, with or without its length.
 func TestLargestBody(t *testing.T) {
+	t.Parallel()
 	body := bytes.Repeat([]byte(" "), maxBody)
 	copy(body, labeled)
 	for _, length := range []int64{maxBody, -1} {
@@ -227,6 +232,7 @@ func TestLargestBody(t *testing.T) {
 
 // Nobody who cannot sign gets in: of 10,000 forged requests none.
 func TestForged(t *testing.T) {
+	t.Parallel()
 	var k memory
 	r := started(t, &k, Options{})
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -272,6 +278,7 @@ func TestForged(t *testing.T) {
 
 // Covers reliability 10: what cannot be kept is refused, never taken and dropped.
 func TestKeeperFails(t *testing.T) {
+	t.Parallel()
 	k := memory{before: func([]record.Delivery) error { return errors.New("disk full at /var/lib/forge") }}
 	var log bytes.Buffer
 	r := started(t, &k, Options{Notify: func() {
@@ -448,6 +455,7 @@ func TestStopDrains(t *testing.T) {
 }
 
 func TestStopBeforeStart(t *testing.T) {
+	t.Parallel()
 	r, err := New(&memory{}, quiet(), Options{Secret: secret})
 	if err != nil {
 		t.Fatal(err)

@@ -20,24 +20,26 @@ import (
 // sub-package follows its parent. Everybody may import the vocabulary and their own
 // sub-packages.
 var mayImport = map[string][]string{
-	"pipeline":          {},
-	"pipeline/secrets":  {"pipeline"},
-	"pipeline/store":    {"pipeline"},
-	"pipeline/work":     {"pipeline"},
-	"pipeline/agent":    {"pipeline"},
-	"pipeline/check":    {"pipeline"},
-	"pipeline/sandbox":  {"pipeline"},
-	"pipeline/identity": {"pipeline"},
-	"pipeline/registry": {},
-	"pipeline/deps":     {"pipeline"},
-	"pipeline/simulate": {"pipeline"}, // plays pipeline's own decisions against a model
-	"webhook":           {"pipeline"},
-	"github":            {"pipeline"},
-	"github/githubtest": {"pipeline"},
-	"learn":             {"pipeline"},
-	"cmd/forge":         {"*"},
+	"pipeline":                         {},
+	"pipeline/secrets":                 {"pipeline"},
+	"pipeline/store":                   {"pipeline"},
+	"pipeline/work":                    {"pipeline"},
+	"pipeline/agent":                   {"pipeline", "pipeline/workspace"},
+	"pipeline/check":                   {"pipeline", "pipeline/workspace"},
+	"pipeline/workspace":               {"pipeline"},
+	"pipeline/workspace/workspacetest": {"pipeline", "pipeline/workspace", "pipeline/sandbox"},
+	"pipeline/sandbox":                 {"pipeline", "pipeline/workspace"},
+	"pipeline/identity":                {"pipeline"},
+	"pipeline/registry":                {},
+	"pipeline/deps":                    {"pipeline", "pipeline/workspace"},
+	"pipeline/simulate":                {"pipeline"}, // plays pipeline's own decisions against a model
+	"webhook":                          {"pipeline"},
+	"github":                           {"pipeline", "pipeline/workspace"},
+	"github/githubtest":                {"pipeline"},
+	"learn":                            {"pipeline"},
+	"cmd/forge":                        {"*"},
 	"cmd/forge/phase": {"pipeline", "pipeline/agent", "pipeline/check", "pipeline/deps", "pipeline/identity", "pipeline/registry",
-		"pipeline/sandbox", "pipeline/work", "github"},
+		"pipeline/work", "pipeline/workspace", "github"},
 	"cmd/forge/memory": {"pipeline", "pipeline/agent", "pipeline/store", "pipeline/work", "learn", "learn/predict", "learn/recall",
 		"learn/reflect", "learn/impact", "learn/cite"},
 }
@@ -50,7 +52,7 @@ var vocabulary = []string{
 	"pipeline/measure",
 	"pipeline/mergeable", "pipeline/module", "pipeline/needs", "pipeline/panics", "pipeline/point",
 	"pipeline/proof", "pipeline/quality", "pipeline/racetest", "pipeline/record", "pipeline/role", "pipeline/rollout",
-	"pipeline/source", "pipeline/testedit", "pipeline/testname", "pipeline/text", "pipeline/track", "pipeline/upstream", "pipeline/worktree", "pipeline/written",
+	"pipeline/source", "pipeline/testedit", "pipeline/testname", "pipeline/text", "pipeline/track", "pipeline/untrusted", "pipeline/upstream", "pipeline/written",
 }
 
 // onlyIn are imports that belong to one package alone; test files and packages
@@ -59,6 +61,10 @@ var onlyIn = map[string][]string{
 	"database/sql": {"pipeline/store", "pipeline/work"}, // work names the transactions that it adds jobs to, and runs no statement
 	"os/exec":      {"pipeline/sandbox", "pipeline/needs"},
 	"testing":      {"pipeline/needs"}, // tests of every package import it
+	// What repositories hold is read by untrusted alone; the others read what is ours or the operator's.
+	"github.com/BurntSushi/toml":      {"pipeline/untrusted"},
+	"github.com/goccy/go-yaml":        {"pipeline/untrusted", "pipeline/agent", "cmd/forge/server", "cmd/forge/settings", "cmd/forge/setup"},
+	"github.com/goccy/go-yaml/parser": {"pipeline/untrusted"},
 }
 
 // topLevel is all that stands at the top of the tree, dot-files aside.

@@ -1,12 +1,45 @@
 package cite
 
 import (
+	"maps"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"forge/pipeline/record"
 )
+
+// tree is code by path, with the files that each word is in.
+type tree struct {
+	text  map[string]string
+	words map[string][]string
+}
+
+func newTree(text map[string]string) tree {
+	t := tree{text, map[string][]string{}}
+	for _, p := range slices.Sorted(maps.Keys(text)) {
+		list := word.FindAllString(text[p], -1)
+		slices.Sort(list)
+		for _, w := range slices.Compact(list) {
+			t.words[w] = append(t.words[w], p)
+		}
+	}
+	return t
+}
+
+var word = regexp.MustCompile(`[A-Za-z_]\w*`)
+
+func (t tree) look(c *record.Cite) Found {
+	return Look(c, Tree{
+		Read:   func(path string) (string, bool) { text, ok := t.text[path]; return text, ok },
+		Having: func(name string) []string { return t.words[name] },
+	})
+}
 
 // What is cited is found in every language, by how it is defined, and not where it is used.
 func TestLook(t *testing.T) {
+	t.Parallel()
 	const python = "import os\n\ntotal = add(1, 2)\n\n\nclass Sums:\n" +
 		"    def add(self, a, b):\n        \"\"\"Adds.\"\"\"\n        self.log(a)\n        return a + b * 7\n"
 	const constant = "package a\n\nconst longest = 80\n"
@@ -50,6 +83,7 @@ func TestLook(t *testing.T) {
 
 // A definition is found however its language writes it, and not where it is only called.
 func TestDefinitions(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ file, text string }{ // of sumUp, with 7 in it
 		{"a.js", "exports.sumUp = function (a, b) {\n  return a + b * 7;\n};\n"},
 		{"a.js", "module.exports.sumUp = async (a, b) => {\n  return a + b * 7;\n};\n"},

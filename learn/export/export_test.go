@@ -82,6 +82,7 @@ const written = `# Memory of repo:acme/site
 `
 
 func TestWrite(t *testing.T) {
+	t.Parallel()
 	if diff := cmp.Diff(written, string(Write(scope, example()))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -92,6 +93,7 @@ var byKey = cmp.Options{cmpopts.SortSlices(func(a, b Entry) bool { return a.Lear
 	cmpopts.SortSlices(func(a, b pipeline.Evidence) bool { return a.Key < b.Key }), cmpopts.EquateEmpty()}
 
 func TestRead(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{written, strings.ReplaceAll(written, "\n", "\r\n"), "\uFEFF" + written, strings.ReplaceAll(written, "\n\n", "\n")} {
 		got, entries, err := Read([]byte(text))
 		if err != nil || got != scope {
@@ -104,6 +106,7 @@ func TestRead(t *testing.T) {
 }
 
 func TestReadRefuses(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		old, now string // what is changed in a good file
 		line     int
@@ -153,6 +156,7 @@ func TestReadRefuses(t *testing.T) {
 
 // Whatever is remembered comes back as it was, and is written the same again.
 func TestRoundTrip(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.String(), rapid.StringMatching("[ \\t\\r\\n\"'`|>#\\\\x,:()-]{0,12}"), rapid.StringMatching(`[a-z ]{1,20}`))
 		share := rapid.Custom(func(t *rapid.T) float64 { return math.Abs(rapid.Float64Range(0, 1).Draw(t, "share")) })

@@ -21,6 +21,7 @@ func near(t *testing.T, what string, got, want, within float64) {
 }
 
 func TestWithhold(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
 	ids := make([]int64, 20_000)
 	for i := range ids {
@@ -44,6 +45,7 @@ func TestWithhold(t *testing.T) {
 // Against published figures: Newcombe 1998, table II, method 10: 56/70 − 48/80 and
 // 9/10 − 3/10; Wilson's interval of 81/263 in the companion paper.
 func TestIntervals(t *testing.T) {
+	t.Parallel()
 	low, high := Wilson(81, 263, z95)
 	near(t, "Wilson low", low, 0.2553, 5e-5)
 	near(t, "Wilson high", high, 0.3662, 5e-5)
@@ -76,6 +78,7 @@ func TestIntervals(t *testing.T) {
 }
 
 func TestEstimate(t *testing.T) {
+	t.Parallel()
 	var list []record.Outcome
 	for i := range 20 {
 		o := record.Outcome{FirstPass: i%2 == 0, Bounces: i % 2, Findings: i % 3, Dismissed: i % 3, Given: []int64{1}}
@@ -100,6 +103,7 @@ func TestEstimate(t *testing.T) {
 // A learning that makes the reviewer find more lowers the share of first reviews that are
 // approved. It is judged by what was confirmed; what makes others work better is not.
 func TestReviewersLearning(t *testing.T) {
+	t.Parallel()
 	const reviewers, both, implementers = 1, 2, 3
 	var list []record.Outcome
 	for i := range 40 {
@@ -122,6 +126,7 @@ func TestReviewersLearning(t *testing.T) {
 // The interval holds the truth about as often as it says, for a learning that
 // helps and for one that does nothing.
 func TestIntervalsCover(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, effect := range []float64{0, 0.2} {
 		held := 0
@@ -147,6 +152,7 @@ func TestIntervalsCover(t *testing.T) {
 }
 
 func TestCalibrate(t *testing.T) {
+	t.Parallel()
 	got := Calibrate([]Judged{{Confidence: 0.9, Right: true}, {Confidence: 0.95, Right: false}, {Confidence: 1, Right: true}, {Confidence: 0.25, Right: false}})
 	want := Calibration{Count: 4, Brier: (0.01 + 0.9025 + 0 + 0.0625) / 4, Bins: []Bin{{0.2, 0.3, 1, 0.25, 0}, {0.9, 1, 3, 2.85 / 3, 2.0 / 3}}}
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
@@ -161,6 +167,7 @@ func TestCalibrate(t *testing.T) {
 // learning, one that changes nothing is retired in 2 % of the years at most, and one that
 // costs 20 points is found in 80 % at least.
 func TestAnytime(t *testing.T) {
+	t.Parallel()
 	year := func(seed uint64, effect float64) bool {
 		rng := rand.New(rand.NewPCG(seed, 11))
 		var a, n, b, m int

@@ -10,6 +10,7 @@ import (
 
 // What looks back taught is counted by what asked for them, and their budget follows.
 func TestLooks(t *testing.T) {
+	t.Parallel()
 	var list []Taught
 	add := func(n int, trigger string, l Taught) {
 		for range n {

@@ -41,6 +41,7 @@ func trial(rng *rand.Rand, runs int, rate, effect float64) (list []record.Outcom
 // The pooled interval holds the truth about as often as it says, with few runs and
 // with many, and does not take for an effect that bigger runs do worse.
 func TestPooledCovers(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(5, 6))
 	for _, c := range []struct {
 		runs   int
@@ -68,6 +69,7 @@ func TestPooledCovers(t *testing.T) {
 }
 
 func TestPooledKnowsNothing(t *testing.T) {
+	t.Parallel()
 	few := []record.Outcome{{Given: []int64{1}}, {Withheld: []int64{1}}, {}}
 	if o := overall(few); o.FirstPass != nil || o.Runs != 2 || o.Given != 1 || o.Withheld != 1 {
 		t.Errorf("got %+v", o)
@@ -83,6 +85,7 @@ func TestPooledKnowsNothing(t *testing.T) {
 
 // Most useful first, then those of which too little is known.
 func TestRanked(t *testing.T) {
+	t.Parallel()
 	var list []record.Outcome
 	for i := range 20 {
 		list = append(list, record.Outcome{FirstPass: i < 10, Given: []int64{3}}, record.Outcome{FirstPass: i < 4, Withheld: []int64{3}},
@@ -103,6 +106,7 @@ func TestRanked(t *testing.T) {
 }
 
 func TestReliabilityAndWeeks(t *testing.T) {
+	t.Parallel()
 	at := func(days int, confidence float64, right bool) Decided {
 		return Decided{Judged{"style", confidence, right}, reportedAt.AddDate(0, 0, -days)}
 	}
@@ -139,6 +143,7 @@ func TestReliabilityAndWeeks(t *testing.T) {
 // Whatever happened, the report can be written as JSON, intervals hold their value,
 // and nothing is counted twice.
 func TestReportIsFinite(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		ids := rapid.SliceOfNDistinct(rapid.Int64Range(1, 6), 0, 4, rapid.ID[int64])
 		var list []record.Outcome
@@ -175,6 +180,7 @@ func TestReportIsFinite(t *testing.T) {
 }
 
 func TestIntervalText(t *testing.T) {
+	t.Parallel()
 	for share, want := range map[bool]string{true: "+8 pt (−2 to +18)", false: "+0.08 (−0.02 to +0.18)"} {
 		if got := (Interval{Value: 0.08, Low: -0.02, High: 0.18}).Text(share); got != want {
 			t.Errorf("Text(%v) = %q, want %q", share, got, want)

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"forge/pipeline/racetest"
 	"forge/pipeline/record"
 )
 
@@ -34,10 +33,8 @@ func drawnRuns(seed uint64, n int, helps float64) (list []record.Outcome) {
 // cries wolf hardly ever; where runs do worse with it, that is found. Repositories with
 // different shares are not mixed up.
 func TestWholeOf(t *testing.T) {
-	streams, runs := 300, 2000
-	if racetest.Enabled {
-		streams = 50
-	}
+	t.Parallel()
+	const streams, runs = 100, 2000
 	count := func(helps float64) (alarms, within int, mean float64) {
 		for seed := range streams {
 			list := drawnRuns(14001+uint64(seed), runs, helps)
@@ -69,6 +66,7 @@ func TestWholeOf(t *testing.T) {
 }
 
 func TestWholeSays(t *testing.T) {
+	t.Parallel()
 	arm := func(share float64, out bool, runs, passed int) (list []record.Outcome) {
 		for i := range runs {
 			list = append(list, record.Outcome{FirstPass: i < passed, Holdout: &record.Holdout{Share: share, Out: out}})

@@ -12,6 +12,7 @@ import (
 )
 
 func TestNearestPeriod(t *testing.T) {
+	t.Parallel()
 	for days, want := range map[int]int{-4: 7, 7: 7, 13: 7, 28: 30, 30: 30, 61: 90, 365: 90} {
 		if got := NearestPeriod(days); got != want {
 			t.Errorf("NearestPeriod(%d) = %d, want %d", days, got, want)
@@ -20,6 +21,7 @@ func TestNearestPeriod(t *testing.T) {
 }
 
 func TestChangeText(t *testing.T) {
+	t.Parallel()
 	change := func(v float64, trend Trend) Figure { return Figure{Change: &v, Trend: trend} }
 	for _, c := range []struct {
 		f    Figure
@@ -37,6 +39,7 @@ func TestChangeText(t *testing.T) {
 
 // Covers M2: hostile labels stay one cell each, and what is not known is empty.
 func TestWriteCSV(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 3, 8, 0, 0, 0, 0, time.UTC)
 	hostile := "</script>,\"x\"\n2"
 	rep := compute([]record.MetricRow{{Day: DayOf(now), Metric: ToolSuccess, Label: hostile, N: 4, Total: 3}}, Options{Days: 7, Now: now})

@@ -23,6 +23,7 @@ import (
 // Run 2 (8 March): planned in 90 s, implemented in 240 s, approved in 60 s, tested
 // in 30 s: verified.
 func TestByHand(t *testing.T) {
+	t.Parallel()
 	rep := compute(append(Of(firstRun()), Of(secondRun())...), Options{Days: 7, Now: time.Date(2026, 3, 8, 23, 0, 0, 0, time.UTC)})
 	got := map[string]string{}
 	say := func(e *Estimate) string {
@@ -193,6 +194,7 @@ func secondRun() []pipeline.Event {
 // 0.4902 to 0.9433; the mean of 2, 4 and 6 has a standard error of 2/√3 and 2
 // degrees of freedom, whose quantile is 4.303.
 func TestIntervals(t *testing.T) {
+	t.Parallel()
 	near := func(what string, got, want float64) {
 		t.Helper()
 		if math.Abs(got-want) > 1e-4*math.Max(1, want) {

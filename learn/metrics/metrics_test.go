@@ -3,14 +3,10 @@ package metrics
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
-	"io"
 	"log/slog"
 	"math"
 	"math/rand/v2"
-	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -28,45 +24,26 @@ import (
 	"forge/pipeline/store"
 )
 
-// onBoth runs a test on SQLite and, where there is one, on PostgreSQL.
-func onBoth(t *testing.T, test func(t *testing.T, db *store.DB)) {
-	open := func(t *testing.T, address string) *store.DB {
-		db, err := store.Open(t.Context(), address, slog.New(slog.NewTextHandler(io.Discard, nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { db.Close() })
-		return db
-	}
-	t.Run("sqlite", func(t *testing.T) { test(t, open(t, filepath.Join(t.TempDir(), "forge.db"))) })
-	t.Run("postgres", func(t *testing.T) {
-		address := os.Getenv("FORGE_TEST_POSTGRES")
-		if address == "" {
-			t.Skip("needs PostgreSQL: set FORGE_TEST_POSTGRES to a postgres:// URL of a database to make schemas in")
-		}
-		u, err := url.Parse(address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		admin, err := sql.Open("pgx", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		schema := fmt.Sprintf("metrics_%d_%d", os.Getpid(), time.Now().UnixNano())
-		if _, err := admin.Exec("CREATE SCHEMA " + schema); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if _, err := admin.Exec("DROP SCHEMA " + schema + " CASCADE"); err != nil {
-				t.Error(err)
+// databases are those that a report is computed from. With the tag e2e, PostgreSQL is one.
+var databases = []database{{"sqlite", func(t testing.TB) string { return filepath.Join(t.TempDir(), "forge.db") }}}
+
+type database struct {
+	name    string
+	address func(testing.TB) string // of a new one
+}
+
+func onEach(t *testing.T, test func(t *testing.T, db *store.DB)) {
+	for _, d := range databases {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			db, err := store.Open(t.Context(), d.address(t), slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
 			}
-			admin.Close()
+			t.Cleanup(func() { db.Close() })
+			test(t, db)
 		})
-		q := u.Query()
-		q.Set("search_path", schema)
-		u.RawQuery = q.Encode()
-		test(t, open(t, u.String()))
-	})
+	}
 }
 
 // reportOf computes a report from the database.
@@ -245,6 +222,7 @@ func text(e *Estimate) string {
 // Covers M1, I3, B9: every metric of random logs is what a slow look at each
 // observation gives.
 func TestAgainstReference(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		pick := func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "pick") }
 		var rows []record.MetricRow
@@ -262,7 +240,8 @@ func TestAgainstReference(t *testing.T) {
 // taken in in parts, by several readers at a time, and repositories apart and
 // together add up over 7, 30 and 90 days.
 func TestStored(t *testing.T) {
-	onBoth(t, func(t *testing.T, db *store.DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, db *store.DB) {
 		rng := rand.New(rand.NewPCG(1, 2))
 		all := map[string][]observation{}
 		var latest time.Time
@@ -317,6 +296,7 @@ func latestOf(a, b time.Time) time.Time {
 
 // A run measured in two parts adds the same as measured once: the differences add up.
 func TestPartsAddUp(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		pick := func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "pick") }
 		events := newTeller(pick, "r", start, 3).tell()
@@ -346,6 +326,7 @@ func TestPartsAddUp(t *testing.T) {
 
 // Buckets hold all values, in order, and are as narrow as is said.
 func TestBuckets(t *testing.T) {
+	t.Parallel()
 	next := int64(0)
 	for b := range 480 {
 		low, high := BucketRange(b)
@@ -367,6 +348,7 @@ func TestBuckets(t *testing.T) {
 
 // Nothing is said of nothing: no figure is NaN, or zero for want of data.
 func TestNoData(t *testing.T) {
+	t.Parallel()
 	rep := compute(nil, Options{Days: 7, Now: start})
 	if rep.Runs != 0 || rep.From != "2026-02-23" || rep.To != "2026-03-01" || len(rep.Metrics) != len(Catalogue()) {
 		t.Errorf("report of nothing: %+v", rep)
@@ -385,6 +367,7 @@ func TestNoData(t *testing.T) {
 
 // Rows that a newer version wrote, or of other days, are passed over.
 func TestUnknownRows(t *testing.T) {
+	t.Parallel()
 	o := Options{Days: 7, Now: start}
 	rows := []record.MetricRow{{Day: 20260301, Metric: "of tomorrow", N: 1}, {Day: 20250101, Metric: Success, N: 1}, {Day: 20260302, Metric: Success, N: 1}}
 	if diff := gocmp.Diff(compute(nil, o), compute(rows, o)); diff != "" {
@@ -394,6 +377,7 @@ func TestUnknownRows(t *testing.T) {
 
 // Covers V6 and M2's trends.
 func TestTrendsAndTargets(t *testing.T) {
+	t.Parallel()
 	share := func(day int64, metric string, n, so int64) record.MetricRow {
 		return record.MetricRow{Day: day, Metric: metric, N: n, Total: so}
 	}
@@ -425,6 +409,7 @@ func TestTrendsAndTargets(t *testing.T) {
 
 // A target says how many runs it has seen as long as there are too few for a verdict.
 func TestTargetsWithTooFewRuns(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		n   int64
 		few string
@@ -444,6 +429,7 @@ func TestTargetsWithTooFewRuns(t *testing.T) {
 // What a model without a price costs is not known: such a run is no observation of
 // the cost, and its tools are none.
 func TestUnknownCostIsNoObservation(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		usage pipeline.Usage
 		n     int64
@@ -472,6 +458,7 @@ func TestUnknownCostIsNoObservation(t *testing.T) {
 
 // Of never fails, whatever the order of events.
 func TestAnyOrder(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		pick := func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "pick") }
 		events := newTeller(pick, "r", start, 3).tell()
@@ -493,6 +480,7 @@ func TestAnyOrder(t *testing.T) {
 
 // The catalogue has a name, a definition and a unit for each metric, once.
 func TestCatalogue(t *testing.T) {
+	t.Parallel()
 	seen := map[string]bool{}
 	for _, d := range Catalogue() {
 		if seen[d.Key] || cmp.Or(d.Name, "") == "" || d.Text == "" || d.Unit == "" || d.Kind == Share && d.Unit != "share" || d.Whole && d.By == "" {

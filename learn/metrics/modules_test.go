@@ -11,6 +11,7 @@ import (
 // V6: three modules of ten minutes, c after a: thirty minutes of work in twenty-five, of
 // which five nobody could go on before a person answered; b conflicts once, and d is left out.
 func TestModules(t *testing.T) {
+	t.Parallel()
 	g := newTeller(func(int) int { return 0 }, "acme/shop", start, 1)
 	plan := &pipeline.Plan{Summary: "three", Split: &module.Split{Modules: []module.Module{{ID: "a"}, {ID: "b"}, {ID: "c", Needs: []string{"a"}}, {ID: "d"}}}}
 	ref := &pipeline.PhaseRef{Phase: pipeline.PhasePlan, Attempt: 1}

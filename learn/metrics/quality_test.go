@@ -10,6 +10,7 @@ import (
 
 // A gate that is missed, then met, is a failure of two measures, and has recovered.
 func TestGates(t *testing.T) {
+	t.Parallel()
 	m := measurer{sums: sums{}, ended: time.Date(2026, 3, 8, 0, 0, 0, 0, time.UTC)}
 	for _, ok := range []bool{true, false, true} {
 		tests := &pipeline.TestReport{Measures: []measure.Result{{Name: "size", OK: ok}, {Name: "lint", OK: false}, {Name: "bench", OK: true}}}

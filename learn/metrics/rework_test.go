@@ -10,6 +10,7 @@ import (
 // Covers R10: bounces count for the folders that a run changes; a finding that a lens alone has
 // seen counts as mended where it was fixed. What the general review saw counts for none.
 func TestRework(t *testing.T) {
+	t.Parallel()
 	m := measurer{sums: sums{}, ended: time.Date(2026, 3, 8, 0, 0, 0, 0, time.UTC)}
 	for _, files := range [][]string{{"web/a.js", "web/b.js", "go.mod"}, {"api/x/y.go"}} {
 		m.run.Iterations = append(m.run.Iterations, pipeline.Iteration{Impl: &pipeline.Implementation{Files: files}})

@@ -10,6 +10,7 @@ import (
 
 // A run counts for the track that people or a score chose; one of no track for none.
 func TestTrackResult(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		track *track.Choice
 		state pipeline.State

@@ -11,6 +11,7 @@ import (
 // A matter that comes again did not hold, and a human was asked about it; one that does
 // not, held. A run that lets agents tell nobody adds nothing.
 func TestUpstream(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 3, 8, 0, 0, 0, 0, time.UTC)
 	ask := func(kind upstream.Kind, about string) upstream.Feedback {
 		return upstream.Feedback{Kind: kind, State: upstream.Resolved, Raised: at, Taken: at.Add(2 * time.Second),

@@ -25,6 +25,7 @@ func comments(n int, seed uint64, shares map[string]float64) (out []Comment) {
 // The judgement on comments is predicted for repositories that were not seen, where there is anything to
 // tell; where there is not, none is held back.
 func TestMeasureJudged(t *testing.T) {
+	t.Parallel()
 	f := MeasureJudged(comments(1200, 1, map[string]float64{"a": 0.95, "b": 0.05}), nil)
 	if f.AUC < 0.85 || f.Brier > 0.5*f.BaseBrier || f.InvalidLess < 0.5 || f.ValidLost > 0.12 {
 		t.Errorf("of writers of whom one is mostly wrong: %+v", f)

@@ -40,6 +40,7 @@ func decided(n, people int, dismissed bool, f pipeline.Finding, ago float64) (ou
 // Covers H1, H2 and lessons 20: what is shown to be unwanted is held back, one
 // person's word, one corner and one error do not rule everywhere.
 func TestPredict(t *testing.T) {
+	t.Parallel()
 	f := func(file string) pipeline.Finding { return finding("doc", file, "info", 0.7) }
 	acted := decided(40, 4, true, finding("other", "z/z.go", "info", 0.7), 3)
 	for i := range acted {
@@ -82,6 +83,7 @@ func TestPredict(t *testing.T) {
 
 // Findings of little confidence are held back where such ones turn out wrong.
 func TestPredictWrong(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
 	var list []Decision
 	for i := range 300 {
@@ -117,6 +119,7 @@ func someDecisions(t *rapid.T) []Decision {
 // without a word; a dismissal more of a kind does not make it likelier to be posted; what
 // blocks is posted; numbers are probabilities.
 func TestPredictProperties(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		list := someDecisions(t)
 		p := New(list, target, day(100))
@@ -150,6 +153,7 @@ func someFinding(t *rapid.T) pipeline.Finding {
 // Where probabilities are right, what is posted is dismissed at the target's rate, and
 // most of what is wanted is posted.
 func TestTargetIsKept(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(3) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		draw := func(i int) (Decision, bool) {
@@ -189,6 +193,7 @@ func TestTargetIsKept(t *testing.T) {
 
 // Of what would be held back, one in twenty is posted, and says so.
 func TestPeopleAreAskedAgain(t *testing.T) {
+	t.Parallel()
 	p := New(decided(60, 3, true, finding("doc", "a/x.go", "info", 0.7), 1), target, day(100))
 	posted := 0
 	for i := range 5000 {
@@ -208,6 +213,7 @@ func TestPeopleAreAskedAgain(t *testing.T) {
 }
 
 func TestDecisions(t *testing.T) {
+	t.Parallel()
 	f := pipeline.Finding{Category: "style", Message: "x"}
 	signal := func(kind pipeline.SignalKind, change func(*pipeline.Signal)) pipeline.Signal {
 		s := pipeline.Signal{Key: "k", Kind: kind, At: day(1), Actor: pipeline.Actor{ID: 1}, Weight: 0.8, About: &f}
@@ -245,6 +251,7 @@ func TestDecisions(t *testing.T) {
 // Predictions are measured on decisions that they had not seen, and are better than the
 // reviewer's confidence where people have tastes.
 func TestFeedback(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(7, 8))
 	var list []Decision
 	for i := range 400 {
@@ -317,6 +324,7 @@ func BenchmarkPredict(b *testing.B) {
 // What one person does not want to hear is held back for them, not for others; what is
 // said in some words, or about some name, by those.
 func TestPredictTextAndPerson(t *testing.T) {
+	t.Parallel()
 	acted := decided(40, 4, false, finding("other", "z/z.go", "info", 0.7), 3)
 	p := New(append(acted, decided(12, 1, true, finding("doc", "a/x.go", "info", 0.7), 1)...), target, day(100))
 	f := finding("doc", "a/y.go", "info", 0.7)
@@ -350,6 +358,7 @@ func TestPredictTextAndPerson(t *testing.T) {
 
 // Clicks without a word are weak, and those of who does nothing else hardly count.
 func TestSilentDecisions(t *testing.T) {
+	t.Parallel()
 	f := finding("doc", "a/x.go", "info", 0.7)
 	var list []pipeline.Signal
 	for i := range 12 {
@@ -367,6 +376,7 @@ func TestSilentDecisions(t *testing.T) {
 // What is held back is known by what is posted all the same: each stands for many, and
 // where people want it no less than the rest, nothing is held back.
 func TestAsked(t *testing.T) {
+	t.Parallel()
 	of := func(dismissed, acted int, asked float64, rule string) (out []Decision) {
 		f := finding(rule, "a/x.go", "info", 0.7)
 		f.Asked = asked
@@ -398,6 +408,7 @@ func TestAsked(t *testing.T) {
 
 // What is known of those who decided so long ago that nothing is left of it is nothing, and a number.
 func TestDecisionsOfLongAgo(t *testing.T) {
+	t.Parallel()
 	f := finding("doc", "a/x.go", "info", 0.7)
 	q := New(decided(12, 3, true, f, 1), target, day(100).AddDate(8, 0, 0)).Predict(&f)
 	if !(q.Dismissed > 0 && q.Dismissed < 1) || q.Suppressed {

@@ -29,6 +29,7 @@ func stage() (*Incident, Scene) {
 // Each limit keeps the answers from being given that it is for, and no other; no
 // setting lifts it. What a person may choose in spite of it, that person may.
 func TestLimitsOfAnswers(t *testing.T) {
+	t.Parallel()
 	other := func(s *Scene, a Act, change ...func(*Incident)) {
 		o := &Incident{ID: 3, Environment: "production", State: StateResolved, Acts: []Act{a}}
 		for _, c := range change {
@@ -185,6 +186,7 @@ func TestLimitsOfAnswers(t *testing.T) {
 
 // A roll-back goes to what ran before, and not across what cannot be undone so.
 func TestAimOfRollBack(t *testing.T) {
+	t.Parallel()
 	i, s := stage()
 	v, _, _ := s.Next(i)
 	if v.Answer != AnswerRollBack || v.Aim.To != sha(1) || v.Aim.From != sha(2) || v.Aim.Deployment != 2 {
@@ -235,6 +237,7 @@ func TestAimOfRollBack(t *testing.T) {
 // Only what was attributed to a run, cured and is over teaches, once; a dismissal takes
 // it back.
 func TestLesson(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name   string
 		change func(*Incident)
@@ -263,6 +266,7 @@ func TestLesson(t *testing.T) {
 
 // The log of answers folds to how far they are: begun, done once, refused, declined.
 func TestActsFold(t *testing.T) {
+	t.Parallel()
 	i, _ := stage()
 	i.Acts = nil
 	seq := i.Seq

@@ -13,6 +13,7 @@ import (
 // What comes of a deployment that is watched for ten minutes: each letter is a look at a
 // measure, P for pass, F for fail, "." for no value, one a minute. Covers P1, V12.
 func TestBake(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	minute := func(n int) time.Time { return at.Add(time.Duration(n) * time.Minute) }
 	d := Deployment{ID: 2, Repo: "acme/shop", Environment: "production", Commit: "bbb", Previous: "aaa", At: at}
@@ -113,6 +114,7 @@ func TestBake(t *testing.T) {
 // An incident that is attributed after all went well, and that was nothing, changes what
 // was said of the deployment twice.
 func TestBakeAfterwards(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	b := NewBake(Deployment{ID: 2, Repo: "acme/shop", Environment: "production", At: at}, nil, time.Minute)
 	for n := range inARow {
@@ -134,6 +136,7 @@ func TestBakeAfterwards(t *testing.T) {
 
 // Also what is watched for a minute alone is looked at three times before it is healthy.
 func TestShortBake(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	for looks, want := range []string{"unknown: nothing was measured", "unknown: check was only looked at 1 time", "unknown: check was only looked at 2 times", "healthy: "} {
 		b := NewBake(Deployment{ID: 2, Repo: "acme/shop", Environment: "production", At: at}, nil, time.Minute)
@@ -152,6 +155,7 @@ func TestShortBake(t *testing.T) {
 
 // A query is judged by its bounds, and by the time before the deployment.
 func TestQuery(t *testing.T) {
+	t.Parallel()
 	w := func(mean, peak float64) *Window { return &Window{Mean: mean, Peak: peak, Points: 10} }
 	for _, c := range []struct {
 		q           Query

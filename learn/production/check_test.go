@@ -9,6 +9,7 @@ import (
 // A check says that it fails after some failures in a row, and that it is well once; a
 // look that shows nothing changes nothing. Covers P1.
 func TestWatch(t *testing.T) {
+	t.Parallel()
 	ok, bad, lacks, none, unknown := Probe{Status: 200}, Probe{Status: 503}, Probe{Status: 200, Lacks: "ok"}, Probe{Why: "refused"}, Probe{Unknown: "no network"}
 	for _, tt := range []struct {
 		name   string

@@ -16,6 +16,7 @@ func deploymentBody(status string) []byte {
 }
 
 func TestReadDeployment(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		status, state string
 		succeeded     bool

@@ -9,6 +9,7 @@ import (
 
 // DORA's keys, as far as deployments and incidents tell them. Covers M1.
 func TestMeasure(t *testing.T) {
+	t.Parallel()
 	at := func(hours int) time.Time { return received.Add(-time.Duration(hours) * time.Hour) }
 	deployments := []Deployment{
 		{ID: 1, Repo: "a/b", At: at(100)}, {ID: 2, Repo: "a/b", At: at(50)}, {ID: 3, Repo: "a/b", At: at(20)}, {ID: 4, Repo: "a/b", At: at(10)},

@@ -42,6 +42,7 @@ func event(kind, data string) string {
 // What monitors send, as an outsider would: two parts of a group that do not agree, what
 // was cut off, values of types that the documents do not promise.
 func TestReadFromOutside(t *testing.T) {
+	t.Parallel()
 	sentry := func(resource, data string) string {
 		return `{"action":"triggered","data":{"` + resource + `":` + data + `}}`
 	}
@@ -148,6 +149,7 @@ func notAfter(o Observation) string {
 // Stories as an outsider would think of them: how a place is written, what nobody says is
 // over, what was dismissed before something new came.
 func TestTrackerFromOutside(t *testing.T) {
+	t.Parallel()
 	failing := func(times ...string) Observation {
 		return Observation{Kind: KindError, Source: "sentry", Repo: "acme/shop", Environment: "production", Severity: SeverityCritical, Status: StatusFiring, Title: "E",
 			Group: "sentry/1", Error: &Error{Type: "E"}, Each: true}

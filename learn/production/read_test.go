@@ -20,6 +20,7 @@ var received = time.Date(2026, 3, 1, 10, 30, 0, 0, time.UTC)
 // Messages of Alertmanager, Grafana, Sentry and generic senders become observations.
 // Covers P1.
 func TestRead(t *testing.T) {
+	t.Parallel()
 	files, _ := filepath.Glob("testdata/payloads/*.txtar")
 	if len(files) < 60 {
 		t.Fatalf("%d payloads", len(files))
@@ -133,6 +134,7 @@ func (t *teller) OnHealthCheckFailure(Observation, Health) { t.kind = KindHealth
 
 // Stacks are read innermost frame first, and say what is the program's own.
 func TestFrames(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ name, stack, want string }{
 		{"go", "panic: x\n\ngoroutine 7 [running]:\nmain.total(...)\n\t/src/cart.go:12\nnet/http.(*conn).serve(0xc0)\n\t/usr/local/go/src/net/http/server.go:2009 +0x6\n", "main.total /src/cart.go:12 own, net/http.(*conn).serve /usr/local/go/src/net/http/server.go:2009"},
 		{"go, recovered", "goroutine 8 [running]:\nruntime/debug.Stack()\n\truntime/debug/stack.go:26 +0x5e\nmain.buy.func1()\n\tshop/main.go:38 +0x5a\npanic({0x6a?, 0xc0?})\n\truntime/panic.go:783 +0x132\n" +

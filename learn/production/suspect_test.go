@@ -149,6 +149,7 @@ func histories() []history {
 // Of 40 histories the first suspect is right in at least 36, and none that is wrong is
 // attributed: only what is may ever be acted on. Covers P2.
 func TestSuspectsOfHistories(t *testing.T) {
+	t.Parallel()
 	list := histories()
 	if len(list) != 40 {
 		t.Fatalf("%d histories", len(list))
@@ -177,6 +178,7 @@ func TestSuspectsOfHistories(t *testing.T) {
 
 // The reasons are said, and the commit, pull request, run, file and finding named.
 func TestSuspectSaysWhy(t *testing.T) {
+	t.Parallel()
 	i := trouble(KindError, stack("/srv/cart/cart.go:12"))
 	f := blamed(brings(deployed(2, 5, "cart/cart.go"), "x.go"), "/srv/cart/cart.go:12")
 	f.Doubts = []Doubt{{Run: 2, Fingerprint: "f1", File: "cart/cart.go", Line: 11, State: "dismissed"}}
@@ -199,6 +201,7 @@ func TestSuspectSaysWhy(t *testing.T) {
 // What the source names speaks against what it does not name: nobody is sure then, and
 // the reason is said.
 func TestSourceNamesSomethingElse(t *testing.T) {
+	t.Parallel()
 	a := metric(1, 90)
 	for _, tt := range []struct {
 		name   string
@@ -249,6 +252,7 @@ func TestSourceNamesSomethingElse(t *testing.T) {
 
 // A release names a deployment by its tag or its commit, as people write them.
 func TestReleased(t *testing.T) {
+	t.Parallel()
 	d := Deployment{Commit: "abcdef0" + strings.Repeat("1", 33), Ref: "v1.2.3"}
 	for release, want := range map[string]bool{
 		"v1.2.3": true, "1.2.3": true, "shop@1.2.3": true, "V1.2.3": true, "1.2.3+build.7": true, "ABCDEF01": true, "2.0.0+abcdef01": true, "abcdef0": true,
@@ -264,6 +268,7 @@ func TestReleased(t *testing.T) {
 }
 
 func TestCandidates(t *testing.T) {
+	t.Parallel()
 	i := trouble(KindHealth)
 	d := func(id int64, env string, minutes int) Deployment {
 		return Deployment{ID: id, Environment: env, At: received.Add(-time.Duration(minutes) * time.Minute)}
@@ -279,6 +284,7 @@ func TestCandidates(t *testing.T) {
 }
 
 func TestSameFile(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		frame, file string
 		want        bool
@@ -296,6 +302,7 @@ func TestSameFile(t *testing.T) {
 // What brought nothing is not what it comes from, such as when people deploy again what
 // ran before.
 func TestBroughtNothing(t *testing.T) {
+	t.Parallel()
 	back, bad := deployed(3, 2), deployed(2, 25)
 	back.Commits, back.Nothing = nil, true
 	i := trouble(KindAnomaly, metric(0.004, 0.07))
@@ -316,6 +323,7 @@ func TestBroughtNothing(t *testing.T) {
 // Of several commits nothing is taken back at which nothing points; those of one pull
 // request are one.
 func TestSuspectOfSeveralCommits(t *testing.T) {
+	t.Parallel()
 	two := brings(deployed(2, 2, "cart/cart.go"), "pay/pay.go")
 	both := brings(deployed(2, 2, "cart/cart.go"), "cart/cart.go")
 	one := brings(deployed(2, 2, "cart/cart.go"), "pay/pay.go")
@@ -348,6 +356,7 @@ func TestSuspectOfSeveralCommits(t *testing.T) {
 
 // A deployment that failed is what its own incident comes from, and not the one before.
 func TestFailedDeploymentIsItsOwnSuspect(t *testing.T) {
+	t.Parallel()
 	i := trouble(KindHealth, with(func(o *Observation) { o.Source, o.Deployment, o.Commit = "github", 3, sha(3) }))
 	runs, failed := deployed(2, 20).Deployment, deployed(3, 0).Deployment
 	failed.At, failed.State, failed.Created = time.Time{}, "failure", received.Add(-time.Minute)

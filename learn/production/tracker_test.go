@@ -83,6 +83,7 @@ func anomaly(environment, group string, at time.Time, critical bool) Observation
 // Stories of alerts, and the incidents that they make. See testdata/tracker/README.md.
 // Covers P2.
 func TestTracker(t *testing.T) {
+	t.Parallel()
 	files, _ := filepath.Glob("testdata/tracker/*.txtar")
 	if len(files) == 0 {
 		t.Fatal("no stories")
@@ -185,6 +186,7 @@ func play(t *testing.T, script string) string {
 // 10,000 alerts within a minute, of 500 groups, 30 % of them repeats, in any order:
 // at most 20 incidents and one storm, whatever the batches.
 func TestStorm(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(5) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		k := newKeeper()
@@ -220,6 +222,7 @@ func TestStorm(t *testing.T) {
 
 // A hook that is used to do harm opens few incidents, whatever it claims.
 func TestLimitOfIncidents(t *testing.T) {
+	t.Parallel()
 	k := newKeeper()
 	for n := range 600 { // within an hour
 		k.now = k.now.Add(6 * time.Second)
@@ -241,6 +244,7 @@ func TestLimitOfIncidents(t *testing.T) {
 
 // Nor do storms in one environment after the other open more.
 func TestLimitOfStorms(t *testing.T) {
+	t.Parallel()
 	k := newKeeper()
 	for n := range 2100 { // 22 groups in each, within 35 minutes
 		k.now = k.now.Add(time.Second)
@@ -254,6 +258,7 @@ func TestLimitOfStorms(t *testing.T) {
 }
 
 func TestGroupKey(t *testing.T) {
+	t.Parallel()
 	base := Observation{Kind: KindError, Repo: "a/b", Environment: "p", Title: "boom",
 		Error: &Error{Type: "E", Stack: []Frame{{File: "x.go", Line: 3, Function: "f", InApp: true}, {File: "lib.go"}}}}
 	other := func(change func(*Observation)) Observation {
@@ -297,6 +302,7 @@ func status(id int64, state string, at time.Time) (Deployment, *Observation) {
 
 // What GitHub says late of a deployment, after something newer, says nothing.
 func TestLateStatus(t *testing.T) {
+	t.Parallel()
 	d := &Tracker{Now: received}
 	for _, s := range []struct {
 		state string
@@ -325,6 +331,7 @@ func TestLateStatus(t *testing.T) {
 // A deployment that fails while something goes on is another matter: it may be the cure,
 // and names no cause of that.
 func TestFailedHotfix(t *testing.T) {
+	t.Parallel()
 	for _, minutes := range []int{2, 20} {
 		d := &Tracker{Now: received}
 		bad, _ := status(1, "success", received)
@@ -350,6 +357,7 @@ func TestFailedHotfix(t *testing.T) {
 // Nor does what goes wrong after a failed deployment belong to that, and where the two are
 // one incident all the same, such as in a storm, the failed deployment is not named by it.
 func TestFailedDeploymentBefore(t *testing.T) {
+	t.Parallel()
 	d := &Tracker{Now: received.Add(2 * time.Minute)}
 	ran, _ := status(1, "success", received)
 	failed, o := status(2, "failure", received.Add(time.Minute))
@@ -368,6 +376,7 @@ func TestFailedDeploymentBefore(t *testing.T) {
 
 // What an incident had deployed is not what it comes from.
 func TestOwnRollBackIsNoSuspect(t *testing.T) {
+	t.Parallel()
 	i := trouble(KindAnomaly, with(func(o *Observation) { o.Deployment = 3 }))
 	i.Acts = []Act{{Answer: AnswerRollBack, State: ActDone, Number: 3}}
 	back := deployed(3, 0).Deployment

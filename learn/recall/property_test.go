@@ -62,6 +62,7 @@ func anyQuery(t *rapid.T) Query {
 // After any changes the index answers as one made anew from what is left, and as
 // the formula says when it is computed for one learning after the other.
 func TestIndexFollowsChanges(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		ix, left := New(), map[int64]pipeline.Learning{}
 		for range rapid.IntRange(1, 200).Draw(t, "changes") {
@@ -196,6 +197,7 @@ func compare(t *rapid.T, q Query, got []Hit, want map[int64]float64) {
 // Searches and changes at the same time: each search sees whole learnings only, and
 // in the end the index is as if the changes had come one by one.
 func TestConcurrentUse(t *testing.T) {
+	t.Parallel()
 	ix := New()
 	version := func(id, v int) pipeline.Learning {
 		return lesson(int64(id), fmt.Sprintf("lesson%d body version%d", id, v), when("cmd"))

@@ -13,6 +13,7 @@ const sharedSets = "../../../shared/recall"
 // The ranking must stay as good as it was: on the labelled sets of real projects
 // where they are at hand, else on a small one that was made up (covers L5).
 func TestQuality(t *testing.T) {
+	t.Parallel()
 	dir, want := sharedSets, 0.62
 	if _, err := os.Stat(dir); err != nil {
 		dir, want = "testdata", 0.9

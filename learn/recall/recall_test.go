@@ -63,6 +63,7 @@ func reasons(hits []Hit) string {
 
 // Covers L5: what is recalled, in which order and why.
 func TestSearch(t *testing.T) {
+	t.Parallel()
 	const day = 24 * time.Hour
 	for _, c := range []struct {
 		name  string
@@ -129,6 +130,7 @@ func many(n int) (all []pipeline.Learning) {
 
 // The score is a figure that the package comment explains; here it is worked out by hand.
 func TestScore(t *testing.T) {
+	t.Parallel()
 	ix := filled(t, lesson(1, "body", sure(0.5), when("cmd"), idle(180*24*time.Hour)), lesson(2, "body body", sure(1)))
 	hits := ix.Search(Query{Scopes: []string{repo}, Text: "body", Paths: []string{"cmd/main.go"}, Now: now})
 	scores := map[int64]float64{}
@@ -149,6 +151,7 @@ func near(a, b float64) bool { return max(a-b, b-a) < 1e-5 }
 
 // A long text costs no more than its 64 weightiest words.
 func TestLongQuery(t *testing.T) {
+	t.Parallel()
 	var common, text []string
 	for i := range 100 {
 		common = append(common, fmt.Sprintf("word%c%c", 'a'+i/26, 'a'+i%26))
@@ -165,6 +168,7 @@ func TestLongQuery(t *testing.T) {
 
 // A learning that is put again is replaced, in another scope too.
 func TestReplace(t *testing.T) {
+	t.Parallel()
 	ix := filled(t, lesson(1, "alpha"), lesson(1, "beta"), lesson(2, "gamma"))
 	search := func(scope, text string) string { return reasons(ix.Search(Query{Scopes: []string{scope}, Text: text})) }
 	if got := search(repo, "alpha beta"); got != "1: words beta\n" {
@@ -188,6 +192,7 @@ func TestReplace(t *testing.T) {
 
 // A full scope refuses what is new, and what was there can still be changed.
 func TestFullScope(t *testing.T) {
+	t.Parallel()
 	ix := filled(t, lesson(1, "alpha"), lesson(2, "beta"))
 	ix.scopes[repo].room = 3
 	for _, c := range []struct {

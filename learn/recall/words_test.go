@@ -16,6 +16,7 @@ func termsOf(s string) []string {
 }
 
 func TestTerms(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ in, want string }{
 		{"", ""},
 		{"a _ -- ()", ""},
@@ -42,6 +43,7 @@ func TestTerms(t *testing.T) {
 }
 
 func TestStem(t *testing.T) {
+	t.Parallel()
 	for _, family := range [][]string{
 		{"retry", "retries", "retried"}, {"test", "tests", "tested", "testing"}, {"cache", "caches", "cached", "caching"},
 		{"cancel", "cancelled", "cancelling", "cancels"}, {"run", "runs"}, {"status"}, {"class"}, {"this"}, {"bus"}, {"ssl"},
@@ -84,6 +86,7 @@ func FuzzTerms(f *testing.F) {
 }
 
 func TestPlacesIn(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		in   string
 		want []string
@@ -105,6 +108,7 @@ func TestPlacesIn(t *testing.T) {
 }
 
 func TestPlaces(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		path  string
 		known bool // to be a file

@@ -10,6 +10,7 @@ import (
 // What a model says of an answer counts when it is one of the meanings and rests on words
 // that stand there; everything else is unclear, and says why.
 func TestParseReading(t *testing.T) {
+	t.Parallel()
 	const words = "That cannot happen: `load`\n checks it before. 呼び出し側で済み。"
 	for name, tc := range map[string]struct {
 		answer string

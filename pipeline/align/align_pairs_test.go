@@ -4,6 +4,7 @@ import "testing"
 
 // What is denied, past, complained of, asked of others or out of scope contradicts nothing.
 func TestSaidOtherwise(t *testing.T) {
+	t.Parallel()
 	for _, c := range [][2]string{
 		{"Must support IE11.", "React 18 cannot be used because of IE11."},
 		{"Must support IE11.", "We stay on React 17 until IE11 is gone, then React 18."},
@@ -69,6 +70,7 @@ func TestSaidOtherwise(t *testing.T) {
 
 // What a sentence says there is one of is a fact, without a deed; of two modules, too.
 func TestDeclared(t *testing.T) {
+	t.Parallel()
 	for _, c := range [][2]string{
 		{"The API is REST.", "The API is GraphQL."},
 		{"API style: REST.", "API style: gRPC."},
@@ -99,6 +101,7 @@ func TestDeclared(t *testing.T) {
 // What reads like a declaration and is none: it is of a part, of some case, of a thing beside
 // the noun, or says no more than that one of two is there.
 func TestNotDeclared(t *testing.T) {
+	t.Parallel()
 	for _, c := range [][2]string{
 		{"The database is PostgreSQL.", "Database: MySQL driver removed"},
 		{"The database is PostgreSQL.", "The database is MongoDB for the audit log."},
@@ -152,6 +155,7 @@ func TestNotDeclared(t *testing.T) {
 
 // What design notes say plainly is found.
 func TestPlainContradictions(t *testing.T) {
+	t.Parallel()
 	for _, c := range [][2]string{
 		{"The smallest screen is 320 px.", "The layout needs at least 1024 px."},
 		{"Support screens from 320 px.", "Minimum width: 1024 px."},

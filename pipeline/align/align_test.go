@@ -53,6 +53,7 @@ func (f figures) String() string {
 // Covers U5: of 60 pairs of which 30 contradict each other, none is named wrongly, and
 // most are found, without a model.
 func TestCorpus(t *testing.T) {
+	t.Parallel()
 	var all figures
 	halves := map[bool]*figures{false: {}, true: {}}
 	for _, p := range pairs(t) {
@@ -87,6 +88,7 @@ func TestCorpus(t *testing.T) {
 
 // What teams write around their rules makes none of them.
 func TestNoContradiction(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ fixed, said string }{
 		{"Use **Node.js v18** or newer.", "The image is built on Node 20."},
 		{"```\nnpm install left-pad\n```\nNo new dependencies.", "Use what is there."},
@@ -131,6 +133,7 @@ func TestNoContradiction(t *testing.T) {
 
 // Between modules a bound within a bound fits, and what one does is no rule for another.
 func TestBetween(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		a, b string
 		kind string
@@ -159,6 +162,7 @@ func FuzzFacts(f *testing.F) {
 
 // What is said in other words than a rule's is found, too.
 func TestContradictionInOtherWords(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ fixed, said, kind string }{
 		{"The smallest screen is 320 px wide.", "Lay out the page for screens from 1024 px.", "viewport"},
 		{"Pages must work from 360px up.", "Design the form for viewports of 1024 px and up.", "viewport"},

@@ -4,6 +4,7 @@ import "testing"
 
 // Of pairs that no rule was chosen by, none is named wrongly.
 func TestHeldOut(t *testing.T) {
+	t.Parallel()
 	found := 0
 	for _, p := range heldOut {
 		n := len(Against(p.fixed, p.plan))

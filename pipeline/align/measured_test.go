@@ -3,6 +3,7 @@ package align
 import "testing"
 
 func TestOver(t *testing.T) {
+	t.Parallel()
 	ms := func(name string, n float64) Measured { return Measured{Name: name, Number: n} }
 	kb := func(name string, n float64) Measured { return Measured{Name: name, Size: true, Number: n * 1e3} }
 	for _, c := range []struct {

@@ -5,6 +5,7 @@ import "testing"
 // A word that is part of a name is not what it is alone: a package, an image or a tool is
 // called by it.
 func TestPartOfAName(t *testing.T) {
+	t.Parallel()
 	for _, c := range [][2]string{
 		{"Node 20 is required.", "Types come from @types/node 18."},
 		{"We require Node 20.", "We require `@types/node` 18."},
@@ -52,6 +53,7 @@ func TestPartOfAName(t *testing.T) {
 
 // What is said with a dash, a slash or a colon is said all the same.
 func TestGluedAndNoName(t *testing.T) {
+	t.Parallel()
 	for _, c := range [][2]string{
 		{"Node 20 is required.", "The image is node:18-alpine."},
 		{"Node 20 is required.", "Use Node.js 18."},
@@ -77,6 +79,7 @@ func TestGluedAndNoName(t *testing.T) {
 
 // What people write in the plainest words is found, and what only sounds like it is not.
 func TestPlainWords(t *testing.T) {
+	t.Parallel()
 	for _, c := range [][2]string{
 		{"Do not add new dependencies.", "Add `github.com/google/uuid` as a dependency."},
 		{"Do not add new dependencies.", "Add the dependency `github.com/google/uuid` for ids."},

@@ -20,6 +20,7 @@ import (
 	"forge/pipeline/look"
 	"forge/pipeline/sandbox"
 	"forge/pipeline/testname"
+	"forge/pipeline/workspace"
 
 	"golang.org/x/tools/txtar"
 )
@@ -58,13 +59,13 @@ type corpus struct {
 
 	caches map[string]string // of a commit: what compiles nothing starts without a build cache
 	mu     sync.Mutex
-	idle   map[string][]*sandbox.Workspace // by their cache
+	idle   map[string][]workspace.Workspace // by their cache
 }
 
 // readCorpus reads the cases of some directories of testdata.
 func readCorpus(t testing.TB, dirs ...string) *corpus {
 	t.Helper()
-	c := &corpus{bases: map[string]*corpusBase{}, caches: map[string]string{}, idle: map[string][]*sandbox.Workspace{}}
+	c := &corpus{bases: map[string]*corpusBase{}, caches: map[string]string{}, idle: map[string][]workspace.Workspace{}}
 	t.Cleanup(func() {
 		for _, list := range c.idle {
 			for _, w := range list {
@@ -265,7 +266,7 @@ func gitCorpus(t testing.TB, in []byte, args ...string) string {
 func (c *corpus) open(ctx context.Context, sha string) (Tree, error) {
 	c.mu.Lock()
 	key := c.caches[sha]
-	var w *sandbox.Workspace
+	var w workspace.Workspace
 	if n := len(c.idle[key]); n > 0 {
 		w, c.idle[key] = c.idle[key][n-1], c.idle[key][:n-1]
 	}
@@ -273,13 +274,13 @@ func (c *corpus) open(ctx context.Context, sha string) (Tree, error) {
 	if w != nil {
 		return &lent{w, c, key}, w.Checkout(ctx, sha)
 	}
-	w, err := c.m.Open(context.WithoutCancel(ctx), sandbox.OpenOptions{Name: "corpus", GitDir: c.dir, Commit: sha, Cache: key})
+	w, err := c.m.Open(context.WithoutCancel(ctx), workspace.OpenOptions{Name: "corpus", GitDir: c.dir, Commit: sha, Cache: key})
 	return &lent{w, c, key}, err
 }
 
 // lent is a workspace that goes back to the corpus.
 type lent struct {
-	*sandbox.Workspace
+	workspace.Workspace
 	c   *corpus
 	key string
 }

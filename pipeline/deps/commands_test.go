@@ -10,7 +10,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/config"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 func basis(files, tested map[string]string, host Host) Basis {
@@ -31,6 +31,7 @@ func basis(files, tested map[string]string, host Host) Basis {
 // Covers D1: commands run again when, and only when, something changes that decides what
 // they leave: what they run, and what that runs, lock files, inputs, tools.
 func TestKeyOfCommands(t *testing.T) {
+	t.Parallel()
 	files := map[string]string{
 		"Makefile": "gen:\n\tsh ci/gen.sh\n", "ci/gen.sh": ". ./lib.sh\npython3 tools/x.py\ngo run ./cmd/gen\n", "ci/lib.sh": "A=1\n", "tools/x.py": "print(1)\n",
 		"cmd/gen/main.go": "package main\n", "composer.lock": "{}", "web/package-lock.json": "{}", "src/a.go": "package a\n", "README.md": "read\n", "node_modules/x/package.json": "{}",
@@ -98,6 +99,7 @@ func TestKeyOfCommands(t *testing.T) {
 // Covers D1: what a command failed at is said with how to put it right; a fault of the
 // machine is none of the repository's.
 func TestCommandsThatFail(t *testing.T) {
+	t.Parallel()
 	for said, want := range map[string]string{
 		"/bin/sh: 1: protoc: not found":                                             "It needs protoc on the server",
 		"sh: line 3: cargo-nextest: command not found":                              "It needs cargo-nextest on the server",
@@ -112,8 +114,8 @@ func TestCommandsThatFail(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tree, err := c.Make(t.Context(), func(context.Context, worktree.Command) (worktree.Result, error) {
-			return worktree.Result{Exit: 1, Stderr: []byte("a\n\nb\n" + said + "\n")}, nil
+		tree, err := c.Make(t.Context(), func(context.Context, workspace.Command) (workspace.Result, error) {
+			return workspace.Result{Exit: 1, Stderr: []byte("a\n\nb\n" + said + "\n")}, nil
 		}, nil)
 		if err != nil || !tree.Broken() {
 			t.Fatalf("%+v, %v", tree, err)
@@ -127,7 +129,7 @@ func TestCommandsThatFail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ok := func(context.Context, worktree.Command) (worktree.Result, error) { return worktree.Result{}, nil }
+	ok := func(context.Context, workspace.Command) (workspace.Result, error) { return workspace.Result{}, nil }
 	fault := &pipeline.Fault{Class: pipeline.FaultEnvironment, Message: "the disk is full"}
 	if _, err := c.Make(t.Context(), ok, func(context.Context, []string) ([]Mount, []string, error) { return nil, nil, fault }); !errors.Is(err, fault) {
 		t.Errorf("a fault of the machine: %v", err)

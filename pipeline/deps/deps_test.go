@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 var update = flag.Bool("update", false, "write what is wanted anew")
@@ -94,6 +94,7 @@ func describe(r *Recipe) string {
 
 // Each file of testdata is a repository, and in "want" what is found in it.
 func TestFind(t *testing.T) { // D1
+	t.Parallel()
 	names, _ := filepath.Glob("testdata/*.txtar")
 	if len(names) < 12 {
 		t.Fatalf("%d cases", len(names))
@@ -133,6 +134,7 @@ func TestFind(t *testing.T) { // D1
 
 // Which package indexes are not asked is said without who signs in there.
 func TestUnaskedIndexes(t *testing.T) {
+	t.Parallel()
 	r := find(t, map[string]string{"requirements.txt": "left\n--extra-index-url https://me:secret@pypi.acme.example/simple\n"}, whole)
 	want := []string{"the server's registry is asked (pip), and not what the repository names: https://pypi.acme.example/simple"}
 	if got := r.Unasked(); !slices.Equal(got, want) {
@@ -141,6 +143,7 @@ func TestUnaskedIndexes(t *testing.T) {
 }
 
 func TestWhatAServerLacks(t *testing.T) { // D1: said by name
+	t.Parallel()
 	files := map[string]string{
 		"go.mod": "module m\n\nrequire x.y/z v1.0.0\n", "package.json": `{"dependencies":{"left":"1"}}`, "requirements.txt": "left\n",
 		"Cargo.toml": "", "Cargo.lock": "[[package]]\nname = \"left\"\nversion = \"1\"\nsource = \"registry+https://x\"\n",
@@ -172,6 +175,7 @@ func TestWhatAServerLacks(t *testing.T) { // D1: said by name
 
 // The key changes with whatever decides the result, and with nothing else.
 func TestKey(t *testing.T) { // D1
+	t.Parallel()
 	files := map[string]string{"go.mod": "module m\n\nrequire x.y/z v1.0.0\n", "go.sum": "a", "main.go": "package main",
 		"package.json": `{"dependencies":{"left":"1"}}`, "package-lock.json": "{}"}
 	key := find(t, files, whole).Key
@@ -200,6 +204,7 @@ func TestKey(t *testing.T) { // D1
 // Composer's class map names the classes of a project's own files, so that it is made anew
 // when a file or a class comes, and not for what a class does.
 func TestKeyOfClassMap(t *testing.T) { // D1
+	t.Parallel()
 	key := func(text, more string) string {
 		t.Helper()
 		files := map[string]string{"composer.json": `{"require":{"acme/log":"1"},"autoload":{"classmap":["lib/"]}}`, "composer.lock": `{"packages":[]}`,
@@ -222,6 +227,7 @@ func TestKeyOfClassMap(t *testing.T) { // D1
 }
 
 func TestTools(t *testing.T) {
+	t.Parallel()
 	got := ParseTools("go go1.26.8\nnpm 11.19.1\npython3 Python 3.11.2\npip pip 23.0.1 from /usr\n\nnode \nmvn \x1b[1mApache Maven 3.9.9 (8e8579a)\x1b[m\n")
 	want := map[string]string{"go": "go1.26.8", "npm": "11.19.1", "python3": "Python 3.11.2", "pip": "pip 23.0.1 from /usr", "mvn": "Apache Maven 3.9.9 (8e8579a)"}
 	if !maps.Equal(got, want) {
@@ -231,11 +237,11 @@ func TestTools(t *testing.T) {
 
 // scripted is an installer whose commands end as they are told.
 type scripted struct {
-	exits map[string]worktree.Result // by the command's first words
+	exits map[string]workspace.Result // by the command's first words
 	log   []string
 }
 
-func (s *scripted) Run(_ context.Context, c worktree.Command) (worktree.Result, error) {
+func (s *scripted) Run(_ context.Context, c workspace.Command) (workspace.Result, error) {
 	line := strings.Join(c.Args, " ")
 	s.log = append(s.log, c.Dir+"$ "+line)
 	for start, r := range s.exits {
@@ -243,7 +249,7 @@ func (s *scripted) Run(_ context.Context, c worktree.Command) (worktree.Result, 
 			return r, nil
 		}
 	}
-	return worktree.Result{Duration: time.Second}, nil
+	return workspace.Result{Duration: time.Second}, nil
 }
 
 func (s *scripted) Stage(_ context.Context, name string, _ []byte) error {
@@ -252,9 +258,10 @@ func (s *scripted) Stage(_ context.Context, name string, _ []byte) error {
 }
 
 func TestMake(t *testing.T) { // D1: one that fails does not keep the others away
+	t.Parallel()
 	files := map[string]string{"go.mod": "module m\n\nrequire x.y/z v1.0.0\n",
 		"web/package.json": `{"dependencies":{"left":"1"},"workspaces":["packages/*"]}`, "web/packages/a/package.json": "{}"}
-	in := &scripted{exits: map[string]worktree.Result{
+	in := &scripted{exits: map[string]workspace.Result{
 		"go mod":    {Exit: 1, Stderr: []byte("go: x.y/z@v1.0.0: reading http://127.0.0.1:4801/x.y/z/@v/v1.0.0.mod: 404 Not Found\n")},
 		"find node": {Stdout: []byte("node/in/web/node_modules\nnode/in/web/packages/a/node_modules\n")},
 	}}
@@ -281,9 +288,10 @@ func TestMake(t *testing.T) { // D1: one that fails does not keep the others awa
 // npm says first what is wrong, and how it is called last; and that a place cannot be
 // reached does not say what it was wanted for.
 func TestWhyNpmFailed(t *testing.T) { // D1
+	t.Parallel()
 	files := map[string]string{"package.json": `{"dependencies":{"left":"1","own":"github:acme/own#v1","right":"git+https://ann:secret@git.example/right"},"devDependencies":{"@acme/tool":"1"}}`,
 		"package-lock.json": "{}", ".npmrc": "@acme:registry=https://npm.acme.example/\n"}
-	in := &scripted{exits: map[string]worktree.Result{"npm ci": {Exit: 1, Stderr: []byte("npm error code EUSAGE\nnpm error\n" +
+	in := &scripted{exits: map[string]workspace.Result{"npm ci": {Exit: 1, Stderr: []byte("npm error code EUSAGE\nnpm error\n" +
 		"npm error `npm ci` can only install packages when your package.json and package-lock.json are in sync.\nnpm error\nnpm error Missing: left@1.0.0 from lock file\n" +
 		"npm error\nnpm error Clean install a project\nnpm error\nnpm error Usage:\nnpm error npm ci\nnpm error\nnpm error Run \"npm help ci\" for more info\n")}}}
 	tree, err := find(t, files, whole).Make(t.Context(), in)
@@ -301,6 +309,7 @@ func TestWhyNpmFailed(t *testing.T) { // D1
 
 // Where packages may run scripts, the repository's own do not: they want its files.
 func TestOwnHooksDoNotRun(t *testing.T) { // D1
+	t.Parallel()
 	files := map[string]string{"package.json": `{"name":"a","scripts":{"postinstall":"node scripts/gen.js","prepare":"husky","test":"tap"},"dependencies":{"left":"1"},"workspaces":["b"]}`,
 		"b/package.json": `{"name":"b","scripts":{"install":"node-gyp rebuild"}}`}
 	host := whole
@@ -316,6 +325,7 @@ func TestOwnHooksDoNotRun(t *testing.T) { // D1
 
 // What no registry has is said, with who signs in there left out.
 func TestElsewhereIsSaid(t *testing.T) { // D1
+	t.Parallel()
 	files := map[string]string{"requirements.txt": "left\nown @ git+https://ann:secret@git.example/own\n"}
 	r := find(t, files, whole)
 	want := []string{"pip: not from a registry, and nothing else is reached: own @ git+https://git.example/own. Publish it where the server's registries have it, or commit it"}
@@ -327,6 +337,7 @@ func TestElsewhereIsSaid(t *testing.T) { // D1
 // Where every module that go.mod asks for is a directory of the repository, nothing is downloaded,
 // and what tidies up finds nothing to remove.
 func TestNothingDownloaded(t *testing.T) { // D1
+	t.Parallel()
 	files := map[string]string{"go.mod": "module m\n\nrequire x.y/z v0.0.0\n\nreplace x.y/z => ./z\n", "z/go.mod": "module x.y/z\n"}
 	dir, ran := t.TempDir(), 0
 	for _, p := range find(t, files, whole).Projects {
@@ -349,6 +360,7 @@ func TestNothingDownloaded(t *testing.T) { // D1
 }
 
 func TestPoetryRanges(t *testing.T) {
+	t.Parallel()
 	for from, want := range map[string]string{
 		"^1.2.3": ">=1.2.3,<2", "^0.2.3": ">=0.2.3,<0.3", "^0.0.3": ">=0.0.3,<0.0.4", "^1": ">=1,<2", "~1.2.3": ">=1.2.3,<1.3", "~1": ">=1,<2",
 		"*": "", "": "", "1.2.3": "==1.2.3", ">=1,<3": ">=1,<3", "^0.0": ">=0.0,<0.1", "~=1.4": "~=1.4",
@@ -382,6 +394,7 @@ func FuzzFind(f *testing.F) {
 
 // Maven also reads poms that are not in UTF-8: what is not understood is not handed to it.
 func TestPomInAnotherEncoding(t *testing.T) {
+	t.Parallel()
 	pom := utf16.Encode([]rune("\ufeff<project><build><extensions><extension><artifactId>x</artifactId></extension></extensions></build></project>"))
 	var text []byte
 	for _, c := range pom {

@@ -6,6 +6,7 @@ import (
 )
 
 func TestNotFetched(t *testing.T) { // D1: said by name
+	t.Parallel()
 	got := NotFetched(map[string][]byte{
 		".gitmodules":    []byte("[submodule \"x\"]\n\tpath = third_party/x\n\turl = https://git.example/x\n[submodule \"y\"]\n\turl = ../y\n\tpath = y\n"),
 		".gitattributes": []byte("# *.psd filter=lfs\n*.bin filter=lfs diff=lfs merge=lfs -text\n*.go text\n"),

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"forge/pipeline/lock"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // edit is a change of files that were the same at the base.
@@ -48,6 +48,7 @@ const (
 // Covers D1: what a lock file lacks is found where it can be lacking, and nothing is run
 // for what no registry has.
 func TestFindLocks(t *testing.T) {
+	t.Parallel()
 	node := func(asks string) map[string]string {
 		return map[string]string{"package.json": `{"dependencies":{` + asks + `}}`}
 	}
@@ -108,6 +109,7 @@ func TestFindLocks(t *testing.T) {
 // Covers D1: a manifest that cannot be read any more is told whoever wrote it, in the words
 // of who reads it; what could not be read before, and what is to be filled in, is left alone.
 func TestManifestThatCannotBeRead(t *testing.T) {
+	t.Parallel()
 	const latest = goMod + "require example.com/right latest\n"
 	for _, tt := range []struct {
 		name, file, before, now string
@@ -155,7 +157,7 @@ func TestManifestThatCannotBeRead(t *testing.T) {
 // taker is a sandbox in which commands write what they are told to.
 type taker struct {
 	staged map[string]string
-	ran    []worktree.Command
+	ran    []workspace.Command
 	writes []map[string]string // of the first command, the second, …; nil: it fails
 }
 
@@ -164,14 +166,14 @@ func (f *taker) Stage(_ context.Context, name string, content []byte) error {
 	return nil
 }
 
-func (f *taker) Run(_ context.Context, c worktree.Command) (worktree.Result, error) {
+func (f *taker) Run(_ context.Context, c workspace.Command) (workspace.Result, error) {
 	f.ran = append(f.ran, c)
 	writes := f.writes[len(f.ran)-1]
 	if writes == nil {
-		return worktree.Result{Exit: 1, Stderr: []byte("no such package")}, nil
+		return workspace.Result{Exit: 1, Stderr: []byte("no such package")}, nil
 	}
 	maps.Copy(f.staged, writes)
-	return worktree.Result{}, nil
+	return workspace.Result{}, nil
 }
 
 func (f *taker) Take(_ context.Context, name string) ([]byte, error) {
@@ -184,6 +186,7 @@ func (f *taker) Take(_ context.Context, name string) ([]byte, error) {
 
 // Covers D1: of a go.mod that the go command has written, requirements alone are taken.
 func TestGoLockIsTaken(t *testing.T) {
+	t.Parallel()
 	const right = "\nrequire example.com/right v1.2.0\n"
 	for _, tt := range []struct {
 		name  string
@@ -236,6 +239,7 @@ func TestGoLockIsTaken(t *testing.T) {
 // Covers D1: a lock file keeps the addresses that it had, and names what is new by the
 // registry of the others; no script runs, whatever the server allows to those who install.
 func TestNodeLockIsTaken(t *testing.T) {
+	t.Parallel()
 	host := whole
 	host.Scripts = true
 	gateway := host.Registry["npm"]
@@ -280,6 +284,7 @@ func TestNodeLockIsTaken(t *testing.T) {
 
 // What is elsewhere than in the registry cannot be named in a lock file.
 func TestNodeLockWithAddressOfTheGateway(t *testing.T) {
+	t.Parallel()
 	list, err := FindLocks(edit(map[string]string{"package.json": "{}", "package-lock.json": lockOne}, map[string]string{"package.json": `{"dependencies":{"right":"1"}}`}), whole)
 	if err != nil || len(list) != 1 {
 		t.Fatalf("found %v, %v", list, err)
@@ -293,6 +298,7 @@ func TestNodeLockWithAddressOfTheGateway(t *testing.T) {
 // Covers D1: which registries of an .npmrc are not asked, and which lock files are not
 // read, is said before anything fails.
 func TestNodeUnasked(t *testing.T) {
+	t.Parallel()
 	const npmrc = "registry=https://npm.corp.example/\n@acme:registry=https://me:secret@npm.acme.example\n@other:registry=https://npm.other.example\n@pub:registry=https://registry.npmjs.org/\n"
 	files := map[string]string{".npmrc": npmrc, "package.json": `{"dependencies":{"@acme/left":"1","@pub/right":"1"}}`, "bun.lock": "{}", "web/package.json": `{"dependencies":{"left":"1"}}`, "web/bun.lockb": "",
 		"web/package-lock.json": lockOne}
@@ -313,6 +319,7 @@ func TestNodeUnasked(t *testing.T) {
 
 // What came from registries is said once, by ecosystem.
 func TestFetchedIsSaid(t *testing.T) {
+	t.Parallel()
 	tree := Tree{Projects: []string{"go", "npm"}, Fetched: "go 1 request, 12.0 kB; npm 3 requests, 1.5 MB"}
 	want := []string{"installed dependencies (go, npm)", "fetched from registries: " + tree.Fetched}
 	if got := tree.Summary(); !slices.Equal(got, want) {

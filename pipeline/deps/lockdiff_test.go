@@ -56,6 +56,7 @@ var handWritten = []struct {
 // Covers D1: a lock file that is written by hand is not taken where an entry is not of its
 // own package, and what else it moves is named.
 func TestHandWrittenLock(t *testing.T) {
+	t.Parallel()
 	for _, tt := range handWritten {
 		old := lockOf[tt.file]
 		now := old
@@ -83,6 +84,7 @@ func TestHandWrittenLock(t *testing.T) {
 
 // What a manifest asks for is said by those who lock it; what is wrong is said all the same.
 func TestLockedWithAManifest(t *testing.T) {
+	t.Parallel()
 	const file = "package-lock.json"
 	before := map[string]string{"package.json": "{}", file: lockOf[file]}
 	asks := `{"dependencies":{"ms":"2.1.0"}}`
@@ -100,6 +102,7 @@ func TestLockedWithAManifest(t *testing.T) {
 // A lock file that is new is looked through entry by entry, whether or not the package
 // manager has added to it: it keeps what it was given.
 func TestNewLock(t *testing.T) {
+	t.Parallel()
 	const file = "package-lock.json"
 	lie := strings.NewReplacer("/ms/-/ms-2.1.3.tgz", "/semver/-/semver-7.6.0.tgz", "sha512-ms3", "sha512-semver").Replace(lockOf[file])
 	aliased := strings.NewReplacer(`"ms":"^2"`, `"react":"npm:ms@^2"`, `"node_modules/ms":{`, `"node_modules/react":{"name":"ms",`).Replace(lockOf[file])

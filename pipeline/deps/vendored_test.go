@@ -7,6 +7,7 @@ import (
 
 // A module whose packages are in the repository is not locked: what these lack is told.
 func TestVendoredModule(t *testing.T) {
+	t.Parallel()
 	vendored := func(now map[string]string) string {
 		before := map[string]string{"go.mod": goMod, "a.go": "package a\n", "vendor/modules.txt": "# example.com/left v1.0.0\n## explicit\nexample.com/left\nexample.com/left/in\n"}
 		list, err := FindLocks(edit(before, now), whole)
@@ -44,6 +45,7 @@ func TestVendoredModule(t *testing.T) {
 
 // Packages of others are not written by hand, and whoever has done it: it is said.
 func TestVendoredByHand(t *testing.T) {
+	t.Parallel()
 	before := map[string]string{"go.mod": goMod, "vendor/modules.txt": "# example.com/left v1.0.0\n", "vendor/example.com/left/a.go": "package left\n",
 		"php/vendor/composer/installed.json": "[]", "rs/vendor/left/.cargo-checksum.json": "{}", "src/vendor/list.go": "package vendor\n"}
 	for _, tt := range []struct{ file, want string }{

@@ -7,6 +7,7 @@ import (
 
 // Covers D1: what files ask for is read as their own tools read it.
 func TestWants(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ file, text, want string }{
 		{".nvmrc", "22\n", "node=22"}, {".nvmrc", "# ours\nv20.11.1 # lts\n", "node=20.11.1"}, {".nvmrc", "lts/iron", "node=20"}, {".nvmrc", "lts/*", ""}, {".nvmrc", "node", ""},
 		{".nvmrc", "${NODE}", ""}, {".nvmrc", "", ""}, {".node-version", "v18.19.0", "node=18.19.0"}, {".nvmrc", strings.Repeat("9", 61), ""},
@@ -51,6 +52,7 @@ func TestWants(t *testing.T) {
 }
 
 func TestRanges(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		version, text string
 		in, ok        bool
@@ -70,6 +72,7 @@ func TestRanges(t *testing.T) {
 
 // Covers D1: what does not fit is said, with what to do about it; what does is not.
 func TestMisfits(t *testing.T) {
+	t.Parallel()
 	tools := map[string]string{"go": "go1.26.8", "node": "v18.19.0", "python3": "Python 3.11.7", "cargo": "cargo 1.85.0 (abc 2025-01-01)", "java": "openjdk 21.0.2 2024-01-16"}
 	files := map[string]string{
 		".nvmrc": "22", ".node-version": "22", "package.json": `{"engines":{"node":"<=18.19"}}`, ".python-version": "3.11", "go.mod": "module a\n\ngo 1.27\n", "rust-toolchain": "1.70",

@@ -51,6 +51,7 @@ const said = "The error returned by Close is ignored"
 // Covers lessons 25: the same words about the same code in two files are two
 // findings, in one review and in the next.
 func TestSameWordsInTwoFiles(t *testing.T) {
+	t.Parallel()
 	a, b, c := finding("a.go", 3, "f.Close()", said), finding("b.go", 3, "f.Close()", said), finding("c.go", 3, "f.Close()", said)
 	k := run(a, b, c)
 	n := k.names()
@@ -68,6 +69,7 @@ func TestSameWordsInTwoFiles(t *testing.T) {
 // Covers lessons 25: the same line twice in a file is two findings; which of them
 // is still there is told by the line.
 func TestSameLineTwice(t *testing.T) {
+	t.Parallel()
 	a, b := finding("a.go", 10, "f.Close()", said), finding("a.go", 50, "\tf.Close()", said)
 	k := run(a, b)
 	n := k.names()
@@ -120,6 +122,7 @@ func repeat(s string, n int) (out string) {
 // Covers lessons 25: a renamed file is followed by the patch; one that is gone by
 // the code alone.
 func TestRenamedFile(t *testing.T) {
+	t.Parallel()
 	a := finding("a.go", 10, "f.Close()", said)
 	k := run(a)
 	want := k.names()[0]
@@ -146,6 +149,7 @@ func TestRenamedFile(t *testing.T) {
 // Covers T2, lessons 2, 3: a finding in other words keeps its identity, and with it
 // its count and its dismissal; another about the same code does not.
 func TestReworded(t *testing.T) {
+	t.Parallel()
 	first := finding("a.go", 10, "f.Close()", said)
 	again := func(edit func(*pipeline.Finding)) pipeline.Finding {
 		f := first
@@ -187,6 +191,7 @@ func TestReworded(t *testing.T) {
 // What stands a few lines from a known finding whose code has not changed is that
 // finding only where neither names something else; far from it, it never is.
 func TestBesideAndElsewhere(t *testing.T) {
+	t.Parallel()
 	const long = "The temporary file is left behind when the rename fails"
 	const again = "When the rename fails, the temporary file is left behind"
 	still := func(f pipeline.Finding) Known { return run(f).to(Moves{}) }
@@ -225,6 +230,7 @@ func TestBesideAndElsewhere(t *testing.T) {
 
 // Covers lessons 3: what was dismissed takes in less than what is open.
 func TestDismissedIsNarrower(t *testing.T) {
+	t.Parallel()
 	k := run(finding("a.go", 10, "w.Write(x)", "Password is written to the log"))
 	again := []pipeline.Finding{finding("a.go", 10, "w.Write(x)", "The log contains the password")}
 	if got := k.Resolve(again); got[0].Fingerprint != k.names()[0] {
@@ -238,6 +244,7 @@ func TestDismissedIsNarrower(t *testing.T) {
 
 // A finding of another phase is not recognised, and its fingerprint not given away.
 func TestOtherPhase(t *testing.T) {
+	t.Parallel()
 	f := finding("a_test.go", 10, "t.Skip()", "The test is skipped")
 	k := run(f)
 	k.Phase = pipeline.PhaseTest
@@ -253,6 +260,7 @@ func TestOtherPhase(t *testing.T) {
 // What Resolve promises for any findings whatever: one to one, within the place, in
 // whatever order the lists are.
 func TestResolveProperties(t *testing.T) {
+	t.Parallel()
 	files := []string{"", "a.go", "b.go"}
 	codes := []string{"", "f.Close()", "g.Close()", "if err := f.Close(); err != nil {\n\treturn err\n}"}
 	says := []string{said, "The returned error of Close is ignored", "Close is called twice", "", "?", "user may be nil"}
@@ -316,6 +324,7 @@ func byContent(list []pipeline.Finding) []string {
 
 // The assignment's sum is the greatest, by trying all of them.
 func TestAssignIsOptimal(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(2000) {
 		rnd := rand.New(rand.NewPCG(seed, 2))
 		scores := make([][]float64, 1+rnd.IntN(5))

@@ -37,6 +37,7 @@ func written(t *testing.T) (pairs []Pair, here []bool) {
 // Covers lessons 2, 25: next to no two findings are taken for one, and most are
 // recognised that were only said in other words; at the same code, and beside it.
 func TestResolveMeasured(t *testing.T) {
+	t.Parallel()
 	pairs, here := written(t)
 	var found, missed, wrong float64
 	for i, p := range pairs {
@@ -67,6 +68,7 @@ func TestResolveMeasured(t *testing.T) {
 // The weights that are shipped are those of the features that there are, and none
 // speaks the wrong way.
 func TestShippedModel(t *testing.T) {
+	t.Parallel()
 	if len(Shipped().Weights) != int(features) {
 		t.Errorf("%d weights, want %d", len(Shipped().Weights), features)
 	}
@@ -82,6 +84,7 @@ func TestShippedModel(t *testing.T) {
 }
 
 func TestFigures(t *testing.T) {
+	t.Parallel()
 	pairs := []Pair{{Kind: "x", Same: true, A: "1"}, {Kind: "x", Same: true}, {Kind: "x", A: "1"}, {Kind: "x", Same: true, A: "1"}, {Kind: "y", Same: true}}
 	got := figures(pairs, func(i int) bool { return pairs[i].A == "1" })
 	want := []Figures{{"x", 0.667, 0.667, 4}, {"y", 0, 0, 1}}
@@ -93,6 +96,7 @@ func TestFigures(t *testing.T) {
 // A repository is judged by the others alone: what is said of its own pairs in the
 // training changes nothing, what is said of others' does.
 func TestMeasureLeavesRepositoriesOut(t *testing.T) {
+	t.Parallel()
 	train, _ := written(t)
 	var own []Pair
 	flip := func(repo string) []Pair {
@@ -143,6 +147,7 @@ func TestMeasureLeavesRepositoriesOut(t *testing.T) {
 
 // A fit gives the same weights each time, whatever the pairs are.
 func TestFitIsRepeatable(t *testing.T) {
+	t.Parallel()
 	pairs, _ := written(t)
 	a, b := Fit(pairs), Fit(slices.Clone(pairs))
 	if fmt.Sprint(a) != fmt.Sprint(b) {
@@ -155,6 +160,7 @@ func TestFitIsRepeatable(t *testing.T) {
 
 // What two messages share never speaks against them, whatever the pairs say.
 func TestFitKeepsSigns(t *testing.T) {
+	t.Parallel()
 	pairs, _ := written(t)
 	var many []Pair // enough to outweigh what is assumed beforehand
 	for n := range 10 {
@@ -174,6 +180,7 @@ func TestFitKeepsSigns(t *testing.T) {
 // What all comments on a pull request have in common says little; pairs of no pull
 // request stand alone.
 func TestSubjectWeighsWords(t *testing.T) {
+	t.Parallel()
 	pairs := []Pair{{A: "rotor stalls", B: "rotor overheats", Pull: "a/b/pull/1"}, {A: "rotor leaks", B: "rotor is loud", Pull: "a/b/pull/1"}, {A: "x", B: "y"}}
 	l := newLibrary(pairs)
 	all, none := l.compare(-1)[0], l.compare(0)[0]
@@ -186,6 +193,7 @@ func TestSubjectWeighsWords(t *testing.T) {
 }
 
 func TestText(t *testing.T) {
+	t.Parallel()
 	has := func(s string, v view, what string) bool {
 		return slices.ContainsFunc(lexicon{}.read(s)[v], func(it item) bool { return it.id == hash(v, what) })
 	}

@@ -52,6 +52,7 @@ new file mode 100644
 `
 
 func TestMoves(t *testing.T) {
+	t.Parallel()
 	m := ReadMoves(patch)
 	for _, c := range []struct {
 		file string

@@ -30,6 +30,7 @@ func whole(name, lines string) File {
 // Covers T8: what swallows what a caller checks, what an error is taken for, and what numbers are near to is asked
 // about, and not what only looks like it.
 func TestFindCaught(t *testing.T) {
+	t.Parallel()
 	const exit = "class C:\n    def __exit__(self, kind, error, trace):\n        self.n = 0\n"
 	for _, c := range []struct {
 		file, lines string
@@ -89,6 +90,7 @@ func TestFindCaught(t *testing.T) {
 // Covers T8: errors that are gone from what a file exports, functions that a test holds against each other alone, and
 // files for who loads a package in another way are asked about.
 func TestFindAlike(t *testing.T) {
+	t.Parallel()
 	pair := func(name string) File {
 		return whole(name, "def encode(s):\n    return s+\n\ndef decode(s):\n    return s+\n\ndef size(s):\n    return 1")
 	}

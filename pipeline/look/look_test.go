@@ -11,6 +11,7 @@ import (
 // of makes a file of lines; those that begin with "-" are gone.
 // Covers T8: where an added line stands is seen in the whole file.
 func TestFindEnds(t *testing.T) {
+	t.Parallel()
 	const cli = "import sys\n\n\ndef main(argv):\n    if argv:\n        return 0\n    sys.exit(2)\n\n\ndef total(xs):\n    sys.exit(0)\n"
 	for line, want := range map[int]int{7: 0, 11: 1} {
 		f := File{Name: "cli.py", Source: cli, Added: []point.Line{{Number: line, Text: strings.Split(cli, "\n")[line-1]}}}
@@ -40,6 +41,7 @@ const (
 // Covers T8, lessons 15 and 16: what tests cannot speak for is put before the reviewer,
 // however it is spelled; plain code is not.
 func TestFind(t *testing.T) {
+	t.Parallel()
 	tests := map[string]string{"tests/test_price.py": pyTest, "price_test.go": goTest}
 	for _, c := range []struct {
 		file, lines string
@@ -148,6 +150,7 @@ func TestFind(t *testing.T) {
 
 // Covers T8: a program that asked before how PHP was started may ask in another way; code that others load may not.
 func TestFindInterface(t *testing.T) {
+	t.Parallel()
 	const was, is = "-if (PHP_SAPI !== 'cli') {\n", "if (!in_array(PHP_SAPI, ['cli', 'phpdbg'], true)) {"
 	for _, c := range []struct {
 		file, lines string
@@ -167,6 +170,7 @@ func TestFindInterface(t *testing.T) {
 // Covers T8: a number that is drawn by chance and settles a branch or a comparison is asked about; what
 // waits for such a time, takes such a name or looks at an error is not.
 func TestFindChance(t *testing.T) {
+	t.Parallel()
 	for name, list := range map[string]struct{ asked, silent []string }{
 		"a.py": {
 			asked: []string{"if random.random() < 0.3:", "return a - b if not random.randrange(40) else a + b", "return [a + b, a - b][randint(1, 40) == 7]", "odd = 0.3 > random.random()", "if secrets.randbelow(40):",
@@ -202,6 +206,7 @@ func TestFindChance(t *testing.T) {
 // Covers T8: a declaration of the base that gets a second body under other build constraints is asked
 // about; what is new, moves, or was there twice is not.
 func TestTwins(t *testing.T) {
+	t.Parallel()
 	const add, bad = "package a\n\nfunc Add(a, b int) int { return a + b }\n", "package a\n\nfunc Add(a, b int) int { return a - b }\n"
 	method := "package a\n\ntype S[T any] struct{}\n\nfunc (s *S[T]) Add() int { return 1 }\n"
 	for name, c := range map[string]struct {
@@ -248,6 +253,7 @@ func TestTwins(t *testing.T) {
 // Many places of a kind in a file are one point, and a change of very many files does not
 // drown the reviewer.
 func TestFindIsBounded(t *testing.T) {
+	t.Parallel()
 	var files []File
 	for range 40 {
 		files = append(files, of("a.py", "x = os.environ\ny = os.environ\nz = os.environ"))

@@ -8,6 +8,7 @@ import (
 // Covers S9: what a registry's document says of an archive leads nowhere else than to
 // an encrypted, public address, and only for a commit that it names.
 func TestArchivesOfComposer(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, url, asked, want string }{
 		{"another commit", "UPSTREAM/zipball/aaa", "bbb", "no registry of the server has it"},
 		{"not encrypted", "http://elsewhere.example/aaa", "aaa", "must be https"},
@@ -40,6 +41,7 @@ func TestArchivesOfComposer(t *testing.T) {
 }
 
 func TestPackageOfPath(t *testing.T) { // S9: a package that belongs to one registry is asked nowhere else
+	t.Parallel()
 	for _, c := range []struct {
 		kind       Kind
 		path, want string

@@ -6,6 +6,7 @@ import (
 )
 
 func TestPublic(t *testing.T) { // S9
+	t.Parallel()
 	for addr, want := range map[string]bool{
 		"8.8.8.8": true, "1.1.1.1": true, "2606:4700::1111": true, "::ffff:8.8.8.8": true, "64:ff9b::808:808": true,
 		"127.0.0.1": false, "127.9.9.9": false, "10.0.0.1": false, "172.16.0.1": false, "172.31.255.255": false, "192.168.1.1": false,

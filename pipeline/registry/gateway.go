@@ -69,6 +69,7 @@ type Gateway struct {
 	log        *slog.Logger
 	flights    singleflight.Group
 	slots      chan struct{}
+	pause      time.Duration // before a registry is asked again
 
 	mu     sync.Mutex
 	tidied time.Time
@@ -83,7 +84,7 @@ type upstream struct {
 
 // New checks the registries and opens the cache. It connects to nothing.
 func New(o Options) (*Gateway, error) {
-	g := &Gateway{limits: o.Limits.fill(), now: o.Now, log: o.Log}
+	g := &Gateway{limits: o.Limits.fill(), now: o.Now, log: o.Log, pause: 300 * time.Millisecond}
 	if g.now == nil {
 		g.now = time.Now
 	}
@@ -411,7 +412,7 @@ func (g *Gateway) get(ctx context.Context, u *upstream, target, accept string, i
 	}
 }
 
-// fetch asks a registry, once more when it was too busy or broke off.
+// fetch asks a registry, and twice more when it was too busy or broke off.
 func (g *Gateway) fetch(ctx context.Context, u *upstream, key, target, accept string, file bool) (e entry, err error) {
 	select {
 	case g.slots <- struct{}{}:
@@ -419,18 +420,17 @@ func (g *Gateway) fetch(ctx context.Context, u *upstream, key, target, accept st
 	case <-ctx.Done():
 		return entry{}, ctx.Err()
 	}
-	for attempt := range 3 {
+	for attempt := 1; ; attempt++ {
 		var again bool
-		if e, again, err = g.try(ctx, u, key, target, accept, file); err == nil || !again {
+		if e, again, err = g.try(ctx, u, key, target, accept, file); err == nil || !again || attempt == 3 {
 			return e, err
 		}
 		select {
-		case <-time.After(time.Duration(attempt+1) * 300 * time.Millisecond):
+		case <-time.After(time.Duration(attempt) * g.pause):
 		case <-ctx.Done():
 			return e, err
 		}
 	}
-	return e, err
 }
 
 func (g *Gateway) try(ctx context.Context, u *upstream, key, target, accept string, file bool) (e entry, again bool, err error) {

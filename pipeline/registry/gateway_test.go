@@ -90,6 +90,7 @@ func open(t *testing.T, o Options) (*Gateway, *Session) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	g.pause = 0
 	s, err := g.Open(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -149,6 +150,7 @@ var everything = map[string]string{
 }
 
 func TestEveryKindIsServed(t *testing.T) { // D1
+	t.Parallel()
 	u := newUpstreams(t, everything)
 	_, s := open(t, u.options(t))
 	for _, c := range []struct {
@@ -201,6 +203,7 @@ func TestEveryKindIsServed(t *testing.T) { // D1
 }
 
 func TestNothingIsAskedTwice(t *testing.T) { // D1
+	t.Parallel()
 	u := newUpstreams(t, everything)
 	o := u.options(t)
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -240,6 +243,7 @@ func TestNothingIsAskedTwice(t *testing.T) { // D1
 }
 
 func TestFilesAreAskedOnceAtATime(t *testing.T) {
+	t.Parallel()
 	u := newUpstreams(t, everything)
 	release := make(chan struct{})
 	u.serve = func(w http.ResponseWriter, _ *http.Request) {
@@ -285,6 +289,7 @@ func paths(k Kind, list ...string) []attack {
 }
 
 func TestAttacksOnTheGateway(t *testing.T) { // D1, S9
+	t.Parallel()
 	const ok = "/left"
 	attacks := []attack{
 		// Not reading.
@@ -355,6 +360,7 @@ func TestAttacksOnTheGateway(t *testing.T) { // D1, S9
 }
 
 func TestNothingOfTheClientIsHandedOn(t *testing.T) { // S9
+	t.Parallel()
 	u := newUpstreams(t, everything)
 	o := u.options(t)
 	o.Registries[1].Authorization = "Bearer operators"
@@ -380,6 +386,7 @@ func TestNothingOfTheClientIsHandedOn(t *testing.T) { // S9
 // documents say that a file lies, nor where it redirects to, and never back to who asked.
 // Both hosts are one name with two ports, which net/http takes for the same.
 func TestCredentialsStayWithTheirHost(t *testing.T) { // S9
+	t.Parallel()
 	const key = "Bearer operators"
 	other := newUpstreams(t, map[string]string{"/elsewhere/left.tgz": "left", "/moved": "moved"})
 	u := newUpstreams(t, map[string]string{"/left": `{"dist":{"tarball":"` + other.URL + `/elsewhere/left.tgz"}}`})
@@ -430,6 +437,7 @@ func TestCredentialsStayWithTheirHost(t *testing.T) { // S9
 }
 
 func TestAnswersAreBounded(t *testing.T) { // D1, S9
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		serve http.HandlerFunc
@@ -484,7 +492,7 @@ func TestAnswersAreBounded(t *testing.T) { // D1, S9
 			o := u.options(t)
 			o.Limits = Limits{FileBytes: 1000, DocumentBytes: 1000, Fetch: time.Minute}
 			if c.want == "deadline" {
-				o.Limits.Fetch = 500 * time.Millisecond
+				o.Limits.Fetch = 50 * time.Millisecond
 			}
 			_, s := open(t, o)
 			for _, p := range []string{"/left/-/left-1.0.0.tgz", "/left"} {
@@ -507,6 +515,7 @@ var bomb = func() []byte {
 }()
 
 func TestSessionIsBounded(t *testing.T) {
+	t.Parallel()
 	u := newUpstreams(t, everything)
 	o := u.options(t)
 	o.Limits.Requests = 2
@@ -568,6 +577,7 @@ func names(t *testing.T, answers ...string) *net.Resolver {
 }
 
 func TestNamesThatLeadInside(t *testing.T) { // S9: rebinding
+	t.Parallel()
 	for _, answers := range [][]string{{"127.0.0.1"}, {"10.1.2.3"}, {"169.254.169.254"}, {"100.100.100.200"}, {"192.168.0.1"}, {"0.0.0.0"}} {
 		u := newUpstreams(t, everything)
 		_, port, _ := net.SplitHostPort(u.Listener.Addr().String())
@@ -586,6 +596,7 @@ func TestNamesThatLeadInside(t *testing.T) { // S9: rebinding
 }
 
 func TestFilesOfOthersStayGuarded(t *testing.T) {
+	t.Parallel()
 	// A private registry's documents name a file on another host inside.
 	inside := newUpstreams(t, map[string]string{"/secret/left.tgz": "secret"})
 	u := newUpstreams(t, map[string]string{"/left": `{"dist":{"tarball":"` + inside.URL + `/secret/left.tgz"}}`})
@@ -608,6 +619,7 @@ func TestFilesOfOthersStayGuarded(t *testing.T) {
 }
 
 func TestPackagesOfTheirOwnRegistry(t *testing.T) {
+	t.Parallel()
 	all := newUpstreams(t, map[string]string{"/@acme%2ftool": "public", "/left": "public", "/git.acme.dev/x/y/@v/list": "public"})
 	own := newUpstreams(t, map[string]string{"/git.acme.dev/x/y/@v/list": "own"})
 	o := all.options(t)
@@ -634,6 +646,7 @@ func TestPackagesOfTheirOwnRegistry(t *testing.T) {
 }
 
 func TestChangedContentIsNotServed(t *testing.T) { // S9: a poisoned cache
+	t.Parallel()
 	u := newUpstreams(t, everything)
 	o := u.options(t)
 	_, s := open(t, o)
@@ -662,6 +675,7 @@ func TestChangedContentIsNotServed(t *testing.T) { // S9: a poisoned cache
 }
 
 func TestCacheIsPruned(t *testing.T) {
+	t.Parallel()
 	u := newUpstreams(t, map[string]string{"/a.b/c/@v/v1.zip": strings.Repeat("1", 600), "/a.b/c/@v/v2.zip": strings.Repeat("2", 600)})
 	o := u.options(t)
 	_, s := open(t, o)
@@ -690,6 +704,7 @@ func TestCacheIsPruned(t *testing.T) {
 // A server that runs for long keeps its cache within the limit, and forgets what nobody
 // asks for.
 func TestCacheIsPrunedMeanwhile(t *testing.T) {
+	t.Parallel()
 	u := newUpstreams(t, map[string]string{"/a.b/c/@v/v1.zip": strings.Repeat("1", 600), "/a.b/c/@v/v2.zip": strings.Repeat("2", 600),
 		"/left": `{"dist":{"tarball":"https://files.example/left.tgz"}}`})
 	o := u.options(t)
@@ -729,6 +744,7 @@ func TestCacheIsPrunedMeanwhile(t *testing.T) {
 }
 
 func TestBadRegistries(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		registry Registry
 		want     string
@@ -750,13 +766,16 @@ func TestBadRegistries(t *testing.T) {
 
 // What a killed process left is removed by the next; what somebody listens at is not.
 func TestSessionsOfKilledProcesses(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
+	t.Parallel()
 	_, alive := open(t, newUpstreams(t, everything).options(t))
-	dead, young := filepath.Join(os.TempDir(), sessionPrefix+"dead"), filepath.Join(os.TempDir(), sessionPrefix+"young")
-	for _, dir := range []string{dead, young} {
-		if err := os.Mkdir(dir, 0o711); err != nil {
+	var left [2]string // of killed processes
+	for i := range left {
+		dir, err := os.MkdirTemp("", sessionPrefix)
+		if err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		left[i] = dir
 		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, NPM.SocketFile()), Net: "unix"})
 		if err != nil {
 			t.Fatal(err)
@@ -764,6 +783,7 @@ func TestSessionsOfKilledProcesses(t *testing.T) {
 		l.SetUnlinkOnClose(false)
 		l.Close()
 	}
+	dead, young := left[0], left[1]
 	old := time.Now().Add(-2 * time.Hour)
 	for _, dir := range []string{dead, alive.Dir()} {
 		if err := os.Chtimes(dir, old, old); err != nil {
@@ -782,6 +802,7 @@ func TestSessionsOfKilledProcesses(t *testing.T) {
 }
 
 func TestClosedSessionIsGone(t *testing.T) {
+	t.Parallel()
 	u := newUpstreams(t, everything)
 	_, s := open(t, u.options(t))
 	c, err := net.Dial("unix", filepath.Join(s.Dir(), NPM.SocketFile()))

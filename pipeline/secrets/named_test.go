@@ -44,6 +44,7 @@ func (m maker) named() map[string]string {
 
 // Covers S25: what a name says is secret, in quotes and without, when chance made it.
 func TestNamed(t *testing.T) {
+	t.Parallel()
 	missed := map[string]int{}
 	const seeds = 100
 	for seed := range uint64(seeds) {
@@ -66,6 +67,7 @@ func TestNamed(t *testing.T) {
 
 // What is named like a secret and is none, and what identifies, refers or is made up.
 func TestNamedPassedOver(t *testing.T) {
+	t.Parallel()
 	m := maker{rand.New(rand.NewPCG(3, 22))}
 	mixed, hex32 := m.of(word, 32), m.of(hexes, 40)
 	for _, text := range []string{

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"unicode/utf16"
 
-	"forge/pipeline/racetest"
 	"forge/pipeline/text"
 )
 
@@ -132,13 +131,10 @@ func (m maker) seeds() map[string]string {
 // Covers S25: credentials of all shapes are found, whatever is around them, and the
 // hit names the line and nothing of what is secret.
 func TestSeeded(t *testing.T) {
+	t.Parallel()
 	found, missed := 0, 0
 	names := map[string]bool{}
-	seeds := uint64(20)
-	if racetest.Enabled {
-		seeds = 4
-	}
-	for seed := range seeds {
+	for seed := range uint64(4) {
 		m := maker{rand.New(rand.NewPCG(seed, 7))}
 		s := New()
 		for name, secret := range m.seeds() {
@@ -190,6 +186,7 @@ func TestSeeded(t *testing.T) {
 
 // A rule that no seed shows may find nothing.
 func TestEveryRuleIsSeeded(t *testing.T) {
+	t.Parallel()
 	m := maker{rand.New(rand.NewPCG(1, 2))}
 	seen := map[string]bool{}
 	seeds := m.seeds()
@@ -208,6 +205,7 @@ func TestEveryRuleIsSeeded(t *testing.T) {
 
 // What the log and the database hold is scrubbed by the same knowledge.
 func TestScrubKnowsTheShapes(t *testing.T) {
+	t.Parallel()
 	m := maker{rand.New(rand.NewPCG(3, 4))}
 	for name, secret := range m.seeds() {
 		if strings.HasSuffix(name, " body") || strings.HasPrefix(name, "netrc") || strings.HasPrefix(name, "putty") || name == "docker-auth" ||
@@ -222,6 +220,7 @@ func TestScrubKnowsTheShapes(t *testing.T) {
 
 // Covers S25: in UTF-16, compressed, in escapes and in pieces.
 func TestStoredOtherwise(t *testing.T) {
+	t.Parallel()
 	m := maker{rand.New(rand.NewPCG(6, 7))}
 	for _, name := range []string{"github-token personal", "aws-access-key", "anthropic-key", "stripe-key live", "npm-token"} {
 		secret := m.seeds()[name]
@@ -258,6 +257,7 @@ func TestStoredOtherwise(t *testing.T) {
 
 // Covers S25: in base64, in hexadecimal and backwards.
 func TestDisguised(t *testing.T) {
+	t.Parallel()
 	m := maker{rand.New(rand.NewPCG(5, 6))}
 	for _, name := range []string{"github-token personal", "github-token server, long", "github-fine-grained-token", "aws-access-key",
 		"anthropic-key", "openai-key project", "slack-token",
@@ -289,6 +289,7 @@ func wrap(s string, n int) string {
 // Covers S25: one's own secrets are found exactly, in all forms, in part, and
 // whatever they look like.
 func TestOwn(t *testing.T) {
+	t.Parallel()
 	m := maker{rand.New(rand.NewPCG(8, 9))}
 	word20, weak, key := m.of(word, 20), "example-test-password", m.pem("RSA PRIVATE KEY", "MIIEpAIBAAKCAQEA")
 	body := strings.Split(key, "\n")
@@ -328,6 +329,7 @@ func TestOwn(t *testing.T) {
 
 // What is plainly made up, or nothing secret, is passed over.
 func TestPassedOver(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{
 		"AKIAIOSFODNN7EXAMPLE", "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
 		"ghp_" + strings.Repeat("0", 36),
@@ -366,6 +368,7 @@ func TestPassedOver(t *testing.T) {
 
 // Only what is added counts: what a file had, or what moved within it, was there.
 func TestAdded(t *testing.T) {
+	t.Parallel()
 	m := maker{rand.New(rand.NewPCG(10, 11))}
 	one, two, key := "ghp_"+m.of(word, 36), "npm_"+m.of(word, 36), m.pem("RSA PRIVATE KEY", "MIIEpAIBAAKCAQEA")
 	before := "a\nold = " + one + "\nb\r\n" + key + "\nc\n"
@@ -416,6 +419,7 @@ func FuzzText(f *testing.F) {
 // Covers S25: a text that was neutralised for GitHub, or has Markdown's backslashes,
 // is looked through as people read it.
 func TestTextAsRead(t *testing.T) {
+	t.Parallel()
 	m := maker{rand.New(rand.NewPCG(14, 15))}
 	token, password := "ghp_"+m.of(word, 36), m.of(word, 18)+"7"
 	for name, text := range map[string]string{
@@ -441,6 +445,7 @@ func cleanAs(s *Scanner, text string) bool {
 // In a long line, as minifiers make it, every secret is found, wherever it is, as often
 // as it is there, and whole.
 func TestLongLine(t *testing.T) {
+	t.Parallel()
 	m := maker{rand.New(rand.NewPCG(16, 17))}
 	for name, secret := range m.seeds() {
 		if strings.Contains(secret, "\n") {

@@ -74,6 +74,7 @@ func picture(kind, text string) string {
 
 // Covers S25: in archives, in one another, in pictures and documents.
 func TestPacked(t *testing.T) {
+	t.Parallel()
 	m := maker{rand.New(rand.NewPCG(31, 32))}
 	prose := "" // without which zstd would not find it worth packing
 	for i := range 400 {
@@ -107,6 +108,7 @@ func TestPacked(t *testing.T) {
 
 // What is packed takes no more than its share, however much it would become.
 func TestPackedBombs(t *testing.T) {
+	t.Parallel()
 	big := gzipped(strings.Repeat("0", 4*mostInflated))
 	var many bytes.Buffer
 	z := zip.NewWriter(&many)
@@ -140,6 +142,7 @@ func TestPackedBombs(t *testing.T) {
 
 // Covers S25: coded in other ways, and in pieces.
 func TestCoded(t *testing.T) {
+	t.Parallel()
 	m := maker{rand.New(rand.NewPCG(33, 34))}
 	code := base64.StdEncoding.EncodeToString
 	for _, name := range []string{"github-token personal", "anthropic-key", "stripe-key live", "npm-token"} {

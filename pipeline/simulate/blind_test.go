@@ -8,7 +8,8 @@ import (
 // A reviewer misses what it has missed: however often it looks, some defects stay unseen,
 // while a first look finds as many as without that.
 func TestMissesAreCorrelated(t *testing.T) {
-	const defects = 4000
+	t.Parallel()
+	const defects = 1500
 	seen := func(blind, recall float64, looks int) float64 {
 		w := newWorld(&Model{Recall: recall, Blind: blind, Recheck: 1}, 5, 1)
 		for range defects {
@@ -37,6 +38,7 @@ func TestMissesAreCorrelated(t *testing.T) {
 
 // What people's time is worth counts for every question.
 func TestCostOfQuestions(t *testing.T) {
+	t.Parallel()
 	a := Tally{Runs: 10, Verified: 5, Sound: 4, Escalated: 5, MicroUSD: 20_000_000}
 	for question, want := range map[float64][2]float64{0: {4, 5}, 5: {9, 11.25}, 10: {14, 17.5}} {
 		if got := [2]float64{a.CostPerVerified(question), a.CostPerSound(question)}; got != want {

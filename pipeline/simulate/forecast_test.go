@@ -8,7 +8,8 @@ import (
 // Covers V6: what people are told that a split takes in time and money, before they decide,
 // is what the model that modules are compared by comes to in the mean.
 func TestForecast(t *testing.T) {
-	const features, parallel = 1200, 3
+	t.Parallel()
+	const features, parallel = 300, 3
 	var told, played [4]float64 // minutes and dollars in one piece, then as modules
 	for i := range uint64(features) {
 		f := playFeature(11, i, parallel, 1)

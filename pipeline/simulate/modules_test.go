@@ -10,7 +10,8 @@ import (
 // The comparison hangs on nothing but its seed; a split that promises more saves more,
 // and so does one of larger modules.
 func TestCompareModules(t *testing.T) {
-	o := ModulesOptions{Features: 300, Sizes: []float64{1, 4}, Parallel: 3, Seed: 7, Workers: 2}
+	t.Parallel()
+	o := ModulesOptions{Features: 60, Sizes: []float64{1, 4}, Parallel: 3, Seed: 7, Workers: 2}
 	res, err := CompareModules(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -39,6 +40,7 @@ func TestCompareModules(t *testing.T) {
 }
 
 func TestCompareModulesRefuses(t *testing.T) {
+	t.Parallel()
 	if _, err := CompareModules(t.Context(), ModulesOptions{Sizes: []float64{1}}); err == nil {
 		t.Error("no features are compared without an error")
 	}

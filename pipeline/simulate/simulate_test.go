@@ -29,8 +29,9 @@ func compareSome(t *testing.T, o Options) *Result {
 // The result is that of the seed, however many workers play, and however many
 // runs each of them takes.
 func TestDeterministic(t *testing.T) {
+	t.Parallel()
 	var plays atomic.Int64
-	o := Options{Profiles: Profiles(), Runs: 600, Seed: 7, Workers: 1, Done: func(n int) { plays.Add(int64(n)) }}
+	o := Options{Profiles: Profiles(), Runs: 150, Seed: 7, Workers: 1, Done: func(n int) { plays.Add(int64(n)) }}
 	one := compareSome(t, o)
 	if got := int(plays.Load()); got != o.Plays() {
 		t.Errorf("played %d runs, announced %d", got, o.Plays())
@@ -52,6 +53,7 @@ func anyModel(t *rapid.T) (Model, uint64) {
 
 // Every run ends, under every policy, and what is counted about it fits together.
 func TestEveryRunEnds(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		m, seed := anyModel(t)
 		cfg := config.Default()
@@ -79,6 +81,7 @@ func TestEveryRunEnds(t *testing.T) {
 // With a reviewer and tests that overlook nothing, what is verified has no defect
 // left, and a task that cannot be solved is never verified.
 func TestNothingVerifiedThatIsNotTrue(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		m, seed := anyModel(t)
 		m.Recall, m.Recheck, m.Unsolvable = 1, 1, 0.5
@@ -91,6 +94,7 @@ func TestNothingVerifiedThatIsNotTrue(t *testing.T) {
 
 // A perfect agent is verified at once, a hopeless one never.
 func TestExtremes(t *testing.T) {
+	t.Parallel()
 	perfect := Model{Tested: 1, Recall: 1, Recheck: 1}
 	c := play(policy{config: config.Default()}, &perfect, 1, 1, 0)
 	if c.verified != 1 || c.guard != "" || !c.sound {
@@ -106,6 +110,7 @@ func TestExtremes(t *testing.T) {
 // Doubts are told by an implementer that is asked, and stop a loop that hears them:
 // of what comes back alone, and not before there are as many as it waits for.
 func TestDoubts(t *testing.T) {
+	t.Parallel()
 	m := Model{Unsolvable: 1, Tested: 1, Recall: 1, Recheck: 1, Asked: 1, Sure: 1, SureWrong: 1}
 	patient := Profiles()[1].Config
 	off := patient
@@ -140,6 +145,7 @@ func TestDoubts(t *testing.T) {
 // become after a guard stopped it is what becomes of it without guards, and a
 // loop with a fixed limit is the beginning of one without.
 func TestCommonRandomNumbers(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		m, seed := anyModel(t)
 		open := play(fixed(unlimited), &m, seed, 0, most+beyond)
@@ -169,11 +175,12 @@ func TestCommonRandomNumbers(t *testing.T) {
 
 // What more iterations can only make better or worse.
 func TestLimits(t *testing.T) {
-	res := compareSome(t, Options{Runs: 400, Sweep: 20, Seed: 1, Workers: 2})
+	t.Parallel()
+	res := compareSome(t, Options{Runs: 100, Sweep: 8, Seed: 1, Workers: 2})
 	limits := res.Limits
 	for i := 1; i < len(limits); i++ {
 		a, b := &limits[i-1], &limits[i]
-		if b.Verified < a.Verified || b.MicroUSD < a.MicroUSD || b.Iterations < a.Iterations || b.Runs != 400 {
+		if b.Verified < a.Verified || b.MicroUSD < a.MicroUSD || b.Iterations < a.Iterations || b.Runs != 100 {
 			t.Errorf("limit %d: %+v; limit %d: %+v", i, a, i+1, b)
 		}
 	}
@@ -195,7 +202,7 @@ func TestLimits(t *testing.T) {
 		if s := p.Reduction; s.Min > s.Median || s.Median > s.Max {
 			t.Errorf("%s: reduction %+v", p.Name, s)
 		}
-		if len(p.Variants) == 0 || p.Variants[0].Forge.Runs != variantRuns*20 || p.Variants[1].Forge.Guards[pipeline.GuardUnable].Fired != 0 {
+		if len(p.Variants) == 0 || p.Variants[0].Forge.Runs != variantRuns*8 || p.Variants[1].Forge.Guards[pipeline.GuardUnable].Fired != 0 {
 			t.Errorf("%s: variants %+v", p.Name, p.Variants)
 		}
 	}
@@ -207,6 +214,7 @@ func TestLimits(t *testing.T) {
 // The fixed limit that is as good lies between the two that are a little better
 // and a little worse.
 func TestEqualShare(t *testing.T) {
+	t.Parallel()
 	limit := func(verified, wasted int) Tally {
 		return Tally{Runs: 100, Verified: verified, Wasted: wasted, Idle: 2 * wasted, MicroUSD: 100e6}
 	}
@@ -231,6 +239,7 @@ func TestEqualShare(t *testing.T) {
 // The parameters' bases lie within their ranges, each field is set once, and the
 // base is the median of what is drawn.
 func TestParameters(t *testing.T) {
+	t.Parallel()
 	fields := map[*float64]bool{}
 	var m Model
 	for _, p := range Parameters() {
@@ -255,6 +264,7 @@ func TestParameters(t *testing.T) {
 }
 
 func TestCompareRefuses(t *testing.T) {
+	t.Parallel()
 	if _, err := Compare(t.Context(), Options{}); err == nil {
 		t.Error("compared nothing")
 	}

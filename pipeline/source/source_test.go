@@ -7,6 +7,7 @@ import (
 
 // Covers T8: what has no effect is told from what has.
 func TestSame(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, file, before, after string
 		same                      bool
@@ -78,6 +79,7 @@ func TestSame(t *testing.T) {
 }
 
 func TestDiff(t *testing.T) {
+	t.Parallel()
 	read := func(s string) (out []Token) {
 		for _, r := range s {
 			out = append(out, Token{Text: string(r)})
@@ -126,6 +128,7 @@ func FuzzRead(f *testing.F) {
 
 // Covers T8: a function is taken out of a class that only holds it, and of no other.
 func TestUnfoldClass(t *testing.T) {
+	t.Parallel()
 	old, _ := Read("a.py", "def f(a):\n    return a\n")
 	const class = "class _C:\n    @staticmethod\n    def f(a):\n        return a\n"
 	for code, want := range map[string]bool{

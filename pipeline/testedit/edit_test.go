@@ -16,6 +16,7 @@ func compare(name, was, is string) string {
 
 // Covers T8: whatever a test of the base is edited to, it is named.
 func TestEditsOfATest(t *testing.T) {
+	t.Parallel()
 	type source struct{ file, text, test string }
 	py := source{"test_calc.py", "import calc\n\n\n@mark\ndef test_mul():\n    assert calc.mul(2, 3) == 6\n\n\ndef test_add():\n    assert calc.add(1, 2) == 3\n", "test_mul"}
 	js := source{"calc.test.js", "const calc = require('./calc');\n\ndescribe('calc', () => {\n  test('mul', () => {\n    assert.equal(calc.mul(2, 3), 6);\n  });\n});\n", "mul"}
@@ -49,6 +50,7 @@ func TestEditsOfATest(t *testing.T) {
 // What is no test is named where tests of the base run with it, and nothing is named that
 // says the same.
 func TestEditsBesideTests(t *testing.T) {
+	t.Parallel()
 	py := "import calc\n\nCASES = [1, 2]\n\n\ndef test_a():\n    for c in CASES:\n        assert calc.f(c)\n\n\nclass TestB:\n    def test_b(self):\n        self.holds(1)\n"
 	js := "import { f } from './calc.js';\n\nconst cases = [1];\ntest('f', () => {\n  for (const c of cases) check(f(c)); // all\n});\n"
 	golang := "package calc\n\nimport \"testing\"\n\nvar cases = []int{1, 2}\n\n// TestF tests.\nfunc TestF(t *testing.T) {\n\tfor _, c := range cases {\n\t\tcheck(t, c)\n\t}\n}\n\ntype suite struct{}\n\nfunc (s *suite) TestG() { s.holds(1) }\n\nfunc ExampleF() {\n\tF()\n\t// Output: 1\n}\n"
@@ -95,6 +97,7 @@ func TestEditsBesideTests(t *testing.T) {
 
 // What moves to another file is not removed; a file that cannot be read is named whole.
 func TestEditsOfFiles(t *testing.T) {
+	t.Parallel()
 	test := []byte("def test_a():\n    assert f(1) == 2\n")
 	for _, c := range []struct {
 		why   string

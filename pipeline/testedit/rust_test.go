@@ -43,6 +43,7 @@ mod tests {
 `
 
 func TestInside(t *testing.T) {
+	t.Parallel()
 	spans, ok := Inside("src/lib.rs", []byte(rustBase))
 	var got []string
 	for _, s := range spans {
@@ -65,6 +66,7 @@ func TestInside(t *testing.T) {
 
 // The head's file is given the base's tests, where they stood, and loses its own.
 func TestGraft(t *testing.T) {
+	t.Parallel()
 	edit := strings.NewReplacer("xs.iter().sum()", "xs.len() as i64", "assert_eq!(total(&[8, 9]), 17);", "assert!(total(&[8, 9]) > 0);",
 		"use super::*;", "use super::*;\n    fn total(_: &[i64]) -> i64 { 17 }", "assert!(super::Cell", "assert!(true || super::Cell", "($a:expr) => { $a }", "($a:expr) => { 17 }")
 	for _, c := range []struct{ name, now, want string }{
@@ -87,6 +89,7 @@ func TestGraft(t *testing.T) {
 }
 
 func TestCompareRust(t *testing.T) {
+	t.Parallel()
 	now := strings.NewReplacer("assert_eq!(total(&[8, 9]), 17);", "assert!(total(&[8, 9]) > 0);", "fn opens", "fn unlocks", "use super::*;", "use super::*;\n    fn total(_: &[i64]) -> i64 { 17 }").Replace(rustBase)
 	got := List(Compare([]File{{Old: "src/lib.rs", New: "src/lib.rs", Was: []byte(rustBase), Is: []byte(now)}}))
 	want := "src/lib.rs: tests::sums (edited; how it does as it stood is not known), src/lib.rs: tests::total (added; tests of the base run with it)"

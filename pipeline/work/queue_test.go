@@ -2,12 +2,9 @@ package work
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -18,80 +15,39 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver"
-	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
-	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivertype"
 
 	"forge/pipeline"
-	"forge/pipeline/racetest"
 	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
-// onBoth runs a test on SQLite and, where there is one, on PostgreSQL, where the
-// engine listens with pgx and inserts with database/sql.
-func onBoth(t *testing.T, test func(t *testing.T, k *keeper, mk func(Options) *Engine)) {
-	t.Run("sqlite", func(t *testing.T) {
+// databases are those that an engine has to run on. With the tag e2e, PostgreSQL is one.
+var databases = []struct {
+	name string
+	open func(t *testing.T) (k *keeper, mk func(Options) *Engine)
+}{
+	{"sqlite", func(t *testing.T) (*keeper, func(Options) *Engine) {
 		k := openStore(t)
-		test(t, k, func(o Options) *Engine { return newEngine(t, k, o) })
-	})
-	t.Run("postgres", func(t *testing.T) {
-		db, err := store.Open(t.Context(), postgresAddress(t), testLog(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := db.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		k := &keeper{DB: db}
-		test(t, k, func(o Options) *Engine {
-			e, err := New(riverpgxv5.New(k.Pool()), riverdatabasesql.New(nil), k, o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return e
-		})
-	})
+		return k, func(o Options) *Engine { return newEngine(t, k, o) }
+	}},
 }
 
-// postgresAddress makes a schema for the test alone and returns its address.
-func postgresAddress(t testing.TB) string {
-	t.Helper()
-	address := os.Getenv("FORGE_TEST_POSTGRES")
-	if address == "" {
-		t.Skip("needs PostgreSQL: set FORGE_TEST_POSTGRES to a postgres:// URL of a database to make schemas in")
+func onEach(t *testing.T, test func(t *testing.T, k *keeper, mk func(Options) *Engine)) {
+	for _, db := range databases {
+		t.Run(db.name, func(t *testing.T) {
+			t.Parallel()
+			k, mk := db.open(t)
+			test(t, k, mk)
+		})
 	}
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	schema := fmt.Sprintf("forge_work_%d_%d", os.Getpid(), time.Now().UnixNano())
-	admin, err := sql.Open("pgx", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := admin.Exec("CREATE SCHEMA " + schema); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if _, err := admin.Exec("DROP SCHEMA " + schema + " CASCADE"); err != nil {
-			t.Error(err)
-		}
-		admin.Close()
-	})
-	q := u.Query()
-	q.Set("search_path", schema)
-	u.RawQuery = q.Encode()
-	return u.String()
 }
 
 // Covers T1, lessons 12: from the label's delivery through the queue to the end,
 // with a stop and a resume by comment in between.
 func TestFromDeliveryToVerified(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, k *keeper, mk func(Options) *Engine) {
+	onEach(t, func(t *testing.T, k *keeper, mk func(Options) *Engine) {
 		opts := options(t)
 		opts.Tick = time.Hour // the queue alone must do
 		opts.Hub, opts.Read = &fakeGitHub{}, readWords
@@ -143,7 +99,7 @@ func idle(t testing.TB, k *keeper, run int64) bool {
 // Two servers share the work: every phase is executed once.
 func TestTwoEngines(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, k *keeper, mk func(Options) *Engine) {
+	onEach(t, func(t *testing.T, k *keeper, mk func(Options) *Engine) {
 		opts := options(t)
 		c := &fakePhases{}
 		opts.Executor = c
@@ -174,7 +130,7 @@ func TestTwoEngines(t *testing.T) {
 // Wake-ups that race with the end of the work are not lost.
 func TestHammer(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, k *keeper, mk func(Options) *Engine) {
+	onEach(t, func(t *testing.T, k *keeper, mk func(Options) *Engine) {
 		opts := options(t)
 		w := watchEvents(&opts)
 		m := mk(opts)
@@ -211,7 +167,7 @@ func TestHammer(t *testing.T) {
 // cancels those that have none, keeps the runs due, and the next one goes on.
 func TestDrain(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, k *keeper, mk func(Options) *Engine) {
+	onEach(t, func(t *testing.T, k *keeper, mk func(Options) *Engine) {
 		opts := options(t)
 		opts.Tick = 10 * time.Millisecond
 		begun := make(chan struct{}, 16)
@@ -336,7 +292,7 @@ func listJobs(t testing.TB, e *Engine) map[string]int {
 // alone, listed with its error, and can be driven again.
 func TestDeadJob(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, k *keeper, mk func(Options) *Engine) {
+	onEach(t, func(t *testing.T, k *keeper, mk func(Options) *Engine) {
 		opts := options(t)
 		w := watchEvents(&opts)
 		m := mk(opts)
@@ -503,9 +459,10 @@ func TestDeadWorker(t *testing.T) {
 // Covers reliability 1: a restart with many runs is quick, and a queue of runs
 // that wait for a worker does not grow.
 func TestRestartWithManyRuns(t *testing.T) {
-	n := 400
-	if testing.Short() || racetest.Enabled {
-		n = 50
+	t.Parallel()
+	n := 40
+	if thorough {
+		n = 400
 	}
 	k := openStore(t)
 	for i := range n {
@@ -528,7 +485,7 @@ func TestRestartWithManyRuns(t *testing.T) {
 	}
 	began := time.Now()
 	start(t, e)
-	if took := time.Since(began); took > time.Second {
+	if took := time.Since(began); thorough && took > time.Second {
 		t.Errorf("Start took %v with %d runs, want under 1 s", took, n)
 	}
 	w.until(t, "every run has a job", func() bool { return listJobs(t, e)[laneNext] == n })
@@ -561,29 +518,31 @@ func TestStartTwice(t *testing.T) {
 // An executor that does not care about its context holds up Stop only as long as
 // the caller lets it.
 func TestStopInTime(t *testing.T) {
-	k := openStore(t)
-	opts := options(t)
-	begun, release := make(chan struct{}), make(chan struct{})
-	opts.Executor = &fakePhases{do: func(context.Context, *pipeline.Run, pipeline.Action, Emit) ([]pipeline.Event, error) {
-		close(begun)
-		<-release
-		return nil, errors.New("too late")
-	}}
-	e := newEngine(t, k, opts)
-	if err := e.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	newRun(t, k, 7)
-	<-begun
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	began := time.Now()
-	if err := e.Stop(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Stop = %v, want that its time ran out", err)
-	}
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("Stop took %v", took)
-	}
-	close(release)
-	<-e.worker.(*river.Client[*Tx]).Stopped()
+	t.Parallel()
+	inBubble(t, func(t *testing.T, k *keeper) {
+		opts := options(t)
+		begun, release := make(chan struct{}), make(chan struct{})
+		opts.Executor = &fakePhases{do: func(context.Context, *pipeline.Run, pipeline.Action, Emit) ([]pipeline.Event, error) {
+			close(begun)
+			<-release
+			return nil, errors.New("too late")
+		}}
+		e := newEngine(t, k, opts)
+		if err := e.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		newRun(t, k, 7)
+		<-begun
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		if err := e.Stop(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Stop = %v, want that its time ran out", err)
+		}
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("Stop took %v", took)
+		}
+		close(release)
+		<-e.worker.(*river.Client[*Tx]).Stopped()
+	})
 }

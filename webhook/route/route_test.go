@@ -17,6 +17,7 @@ import (
 const labeled = `{"action":"labeled","issue":{"number":5},"repository":{"id":7,"full_name":"acme/site"}}`
 
 func TestFields(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ payload, action, repo string }{
 		{labeled, "labeled", "acme/site"},
 		{`{"repository":{"owner":{"full_name":"no"},"full_name":"a/b"},"action":"x"}`, "x", "a/b"},
@@ -118,6 +119,7 @@ func examples(t testing.TB) map[string][]byte {
 }
 
 func TestReadsGitHubsExamples(t *testing.T) {
+	t.Parallel()
 	withRepo := 0
 	for name, payload := range examples(t) {
 		action, repo := Read(payload)

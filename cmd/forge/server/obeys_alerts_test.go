@@ -138,7 +138,7 @@ func TestObeyingModelReadsAlerts(t *testing.T) {
 	t.Cleanup(provider.Close)
 	var later atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
-	ts := newTestServer(t, testOptions{deploys: true, now: now,
+	ts := newTestServer(t, testOptions{sandbox: true, deploys: true, now: now,
 		files: map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] + "production: {ask: true, issue: true, run: true, roll_back: true, revert: true}\n"},
 		env:   map[string]string{"FORGE_MODEL": "openai/obedient", "OPENAI_BASE_URL": provider.URL + "/v1", "OPENAI_API_KEY": "sk-test-0000000000", "FORGE_CALL_TIMEOUT": "30s"},
 		wire: func(o *Options) {

@@ -160,6 +160,8 @@ func TestRepositoryErrors(t *testing.T) {
 		{"merge", "loop:\n  <<: {faults: 1}\n", []string{".github/forge.yml:2:3: anchors (&), aliases (*), merges (<<)"}},
 		{"too large", "#" + strings.Repeat("x", 64<<10), []string{"the file has 65537 bytes; at most 65536 are read"}},
 		{"too deep", strings.Repeat("[", 5000), []string{"nested more than 100 deep"}},
+		{"too deep past brackets in quotes", "a: " + strings.Repeat(`["]", `, 5000), []string{"nested more than 100 deep"}},
+		{"too long keys", strings.Repeat("k", 30_000) + ": [" + strings.Repeat("a,", 16_000) + "]", []string{"too long keys"}},
 		{"too deep by indicators", strings.Repeat("- ", 5000), []string{"nested more than 100 deep"}},
 		{"not text", "\x00\xff\xfe", []string{".github/forge.yml"}},
 	} {

@@ -12,6 +12,7 @@ import (
 )
 
 func TestJudge(t *testing.T) {
+	t.Parallel()
 	relevant := map[int64]int{1: 2, 2: 1, 3: 1}
 	ideal := 3 + 1/math.Log2(3) + 0.5
 	for _, c := range []struct {
@@ -53,6 +54,7 @@ const small = `{"kind":"query","at":2,"path":"late","relevant":{"0":2}}
 
 // A query never sees what came after it, its own commit and its date included.
 func TestEachKeepsTheOrderOfTime(t *testing.T) {
+	t.Parallel()
 	set, err := parse("small", strings.NewReader(small))
 	if err != nil {
 		t.Fatal(err)
@@ -67,6 +69,7 @@ func TestEachKeepsTheOrderOfTime(t *testing.T) {
 }
 
 func TestLoadRefuses(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ content, want string }{
 		{`{"kind":"query","at":1,"relevant":{"1":2}}`, "line 1: learning 1 is relevant to a change before it, at 1"},
 		{`{"kind":"lesson"}`, `line 1: kind "lesson" is neither`},
@@ -87,6 +90,7 @@ func TestLoadRefuses(t *testing.T) {
 }
 
 func TestSynthetic(t *testing.T) {
+	t.Parallel()
 	sets, err := Load("../testdata")
 	if err != nil {
 		t.Fatal(err)

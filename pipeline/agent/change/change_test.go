@@ -15,21 +15,9 @@ import (
 func diff(t *testing.T, before, after map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
-	git := func(args ...string) string {
-		cmd := exec.Command("git", append([]string{"-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false"}, args...)...)
-		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("git %v: %v\n%s", args, err, out)
-		}
-		return string(out)
-	}
-	git("init", "-q")
-	for _, tree := range []map[string]string{before, after} {
-		git("rm", "-rqf", "--ignore-unmatch", ".")
+	for at, tree := range map[string]map[string]string{"0before/": before, "0after/": after} {
 		for name, content := range tree {
-			p := filepath.Join(dir, name)
+			p := filepath.Join(dir, at, name)
 			if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
 				t.Fatal(err)
 			}
@@ -37,10 +25,15 @@ func diff(t *testing.T, before, after map[string]string) string {
 				t.Fatal(err)
 			}
 		}
-		git("add", "-A")
-		git("commit", "-qm", "x", "--allow-empty")
 	}
-	return git("diff-tree", "-r", "-p", "-M", "--full-index", "--no-color", "--src-prefix=a/", "--dst-prefix=b/", "HEAD~1", "HEAD")
+	cmd := exec.Command("git", "diff", "--no-index", "-M", "--full-index", "--no-color", "--src-prefix=a/", "--dst-prefix=b/", "0before", "0after")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
+	out, err := cmd.Output()
+	if err != nil && cmd.ProcessState.ExitCode() != 1 { // it is 1 where the trees differ
+		t.Fatalf("git diff: %v", err)
+	}
+	return strings.NewReplacer("0before/", "", "0after/", "").Replace(string(out))
 }
 
 func reader(files map[string]string) func(string) (string, bool) {
@@ -77,6 +70,7 @@ func third() {
 // The code around a change is shown up to the beginning and the end of the function
 // that it is in, with the lines' numbers.
 func TestWiden(t *testing.T) {
+	t.Parallel()
 	after := strings.Replace(sample, "use(f, i)", "use(f, i+1)", 1)
 	c := Read(diff(t, map[string]string{"a.go": sample}, map[string]string{"a.go": after}))
 	c.Files[0].Widen(after)
@@ -104,6 +98,7 @@ func TestWiden(t *testing.T) {
 
 // Two changes in one function become one piece; what stands far away does not come along.
 func TestWidenJoins(t *testing.T) {
+	t.Parallel()
 	long := "def f(x):\n" + strings.Repeat("    x += 1\n", 40) + "    return x\n\n\ndef g():\n    a()\n    b()\n    c()\n    d()\n    e()\n    f()\n    g()\n    h()\n    i()\n    return 1\n"
 	after := strings.Replace(strings.Replace(long, "    return x\n", "    return x + 1\n", 1), "    a()\n", "    a(1)\n", 1)
 	after = strings.Replace(after, "    i()\n", "    i(1)\n", 1)
@@ -182,6 +177,7 @@ func FuzzWiden(f *testing.F) {
 }
 
 func TestBlock(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name, text        string
 		line, first, last int
@@ -207,6 +203,7 @@ func TestBlock(t *testing.T) {
 // Covers T8, lessons 23: whether the code at a finding's place has changed is seen
 // from the commits, by nobody's word.
 func TestFollow(t *testing.T) {
+	t.Parallel()
 	edit := func(old, new string) string { return strings.Replace(sample, old, new, 1) }
 	at := func(line int, code string) Place { return Place{File: "a.go", Line: line, Code: code} }
 	here := at(17, "\t\t\tuse(f, i)")
@@ -259,6 +256,7 @@ func TestFollow(t *testing.T) {
 // Covers T8, lessons 9: every file is shown, in one part or in several, or it is said
 // that nobody reads it.
 func TestDivide(t *testing.T) {
+	t.Parallel()
 	lines := func(n int, word string) string {
 		var b strings.Builder
 		for i := range n {
@@ -318,6 +316,7 @@ func TestDivide(t *testing.T) {
 
 // Renames, modes and hosts of lock files are said.
 func TestHeads(t *testing.T) {
+	t.Parallel()
 	lock := func(host string) string {
 		return fmt.Sprintf("{\n  \"packages\": {\n    \"node_modules/left-pad\": {\n      \"version\": \"1.3.0\",\n      \"resolved\": \"https://%s/left-pad-1.3.0.tgz\",\n      \"integrity\": \"sha512-%s==\",\n      \"hasInstallScript\": true\n    }\n  }\n}\n", host, strings.Repeat("Q", 86))
 	}

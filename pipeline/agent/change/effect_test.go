@@ -18,6 +18,7 @@ func followed(t *testing.T, file string, line int, about string, before, after m
 // Covers T8: what has no effect does not close a finding about what the code does, and it
 // is said why.
 func TestChangeWithoutEffect(t *testing.T) {
+	t.Parallel()
 	one := func(file, content string) map[string]string { return map[string]string{file: content} }
 	calcAs := func(content string) map[string]string { return one("calc.py", content) }
 	mulAdd := "def mul(a, b):\n    return a * b\n\n\ndef add(a, b):\n    return a + b\n"
@@ -58,6 +59,7 @@ func TestChangeWithoutEffect(t *testing.T) {
 // Covers T8: other names of variables, and values that are put into one first, close no
 // finding; where that is what is asked for, or anything else changes, they do.
 func TestOtherNames(t *testing.T) {
+	t.Parallel()
 	py := func(body string) string { return "def f(a, b):\n" + body + "\n\ndef g(a):\n    return a\n" }
 	js := func(body string) string { return "function f(a, b) {\n" + body + "}\n" }
 	gofn := func(body string) string { return "package a\n\nfunc f(a, b int) int {\n" + body + "}\n" }
@@ -127,6 +129,7 @@ func TestOtherNames(t *testing.T) {
 // Covers T8: what syntax alone shows to do nothing closes no finding, whatever it names, unless
 // such code is what is asked to go.
 func TestCosmetic(t *testing.T) {
+	t.Parallel()
 	py := func(body string) string { return "def mean(xs):\n" + body + "\n\ndef first(xs):\n    return xs[0]\n" }
 	raw := func(code string) string { // what is no body is the whole function
 		if strings.HasPrefix(code, " ") {
@@ -270,6 +273,7 @@ func TestCosmetic(t *testing.T) {
 
 // Covers T8: small fixes that are honest are seen.
 func TestChangeWithEffect(t *testing.T) {
+	t.Parallel()
 	goFile := func(body string) string {
 		return "package a\n\nimport \"os\"\n\nconst limit = 10\n\nfunc f(name string, n int) error {\n" + body + "}\n"
 	}
@@ -329,6 +333,7 @@ func TestChangeWithEffect(t *testing.T) {
 
 // Covers B3: what a commit does to a file as a whole.
 func TestEffect(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, file, before, after string
 		want                      bool
@@ -375,6 +380,7 @@ func TestEffect(t *testing.T) {
 
 // Covers B3: a test that asserts nothing shows nothing.
 func TestAsserts(t *testing.T) {
+	t.Parallel()
 	const py = "from calc import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n"
 	for _, c := range []struct {
 		name, file, before, after string
