@@ -18,22 +18,28 @@ import (
 
 	"forge/cmd/forge/bus"
 	"forge/cmd/forge/demo"
+	"forge/cmd/forge/server"
 	"forge/cmd/forge/server/servertest"
 	"forge/cmd/forge/shell"
 	"forge/github/githubtest"
 	"forge/pipeline"
+	"forge/pipeline/agent/agenttest"
 	"forge/pipeline/module"
+	"forge/pipeline/needs"
 	"forge/pipeline/record"
+	"forge/pipeline/workspace"
+	"forge/pipeline/workspace/workspacetest"
 )
 
 const greetRepo = "acme/greet"
 
 // cli runs commands in this process, in a state directory and an environment of their own.
 type cli struct {
-	t    *testing.T
-	dir  string // the state directory's parent
-	repo string // of [newLocalCLI]: a local git repository with the servertest.Greeter() in it
-	env  map[string]string
+	t      *testing.T
+	spaces workspace.Workspaces // nil: the sandbox
+	dir    string               // the state directory's parent
+	repo   string               // of [newLocalCLI]: a local git repository with the servertest.Greeter() in it
+	env    map[string]string
 }
 
 func newCLI(t *testing.T) *cli {
@@ -44,8 +50,8 @@ func newCLI(t *testing.T) *cli {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	c := &cli{t: t, dir: dir, env: map[string]string{"HOME": dir, "FORGE_STATE_DIR": filepath.Join(dir, "state")}}
-	if _, err := exec.LookPath("bwrap"); err != nil {
-		c.env["FORGE_UNSAFE_NO_SANDBOX"] = "true"
+	if !inSandbox(t) {
+		c.spaces = workspacetest.New(t, nil)
 	}
 	return c
 }
@@ -126,9 +132,22 @@ func (c *cli) git(args ...string) string {
 	return string(out)
 }
 
-// context is one in which commands read the environment of c.
+// context is one in which commands read the environment of c, and work in its workspaces.
 func (c *cli) context() context.Context {
-	return shell.WithEnvironment(c.t.Context(), func(name string) string { return c.env[name] })
+	ctx := context.WithValue(c.t.Context(), wiring{}, func(o *server.Options) { o.Workspaces, o.HostTool = c.spaces, noTool })
+	return shell.WithEnvironment(ctx, func(name string) string { return c.env[name] })
+}
+
+// noTool is a machine without tools that could be asked for the settings of registries.
+func noTool(context.Context, string, ...string) string { return "" }
+
+// inSandbox has a test of [TestInSandbox] run its commands in the sandbox.
+func inSandbox(t *testing.T) bool {
+	in := strings.HasPrefix(t.Name(), "TestInSandbox/")
+	if in {
+		needs.Sandbox(t)
+	}
+	return in
 }
 
 // tape writes a tape and names it as a model.
@@ -287,13 +306,23 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// Covers T4, T6, I2, V1: a task in words on a local repository, and every view of
-// the run that comes of it; then the same again from its tape.
+// Covers T4, T6, I2, V1, M1, M2, V6: a task in words on a local repository, and every view
+// of the run that comes of it; then the same again from its tape. What its model is sent is
+// held below a limit.
 func TestLocalRun(t *testing.T) {
 	t.Parallel()
 	c := newLocalCLI(t)
-	model := c.tape(servertest.GreeterTape)
-	c.run(shell.Done, []string{"verified", "is on the branch forge/put-a-comma"}, "run", "--repo", c.repo, "--model", model, "Put a comma after hello")
+	models, err := agenttest.NewServer([]byte(servertest.GreeterTape))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer models.Close()
+	c.env["ANTHROPIC_BASE_URL"], c.env["ANTHROPIC_API_KEY"] = models.URL, "sk-ant-test-0000000000"
+	c.run(shell.Done, []string{"0 runs ended", "no data"}, "metrics")
+	c.run(shell.Misused, []string{"no runs yet"}, "metrics", "--repo", "greet")
+	c.run(shell.Done, []string{"verified", "is on the branch forge/put-a-comma"}, "run", "--repo", c.repo, "--model", "anthropic/tape", "Put a comma after hello")
+	checkTokens(t, models, 13_500) // 12,854 now
+	c.metrics(t)
 	branch := strings.TrimSpace(c.git("branch", "--list", "forge/*", "--format", "%(refname:short)"))
 	if got := c.git("show", branch+":greet.sh"); got != "echo hello, $1\n" {
 		t.Errorf("greet.sh on %s is %q", branch, got)

@@ -12,8 +12,8 @@ import (
 func TestEvaluateLoop(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
-	args := []string{"evaluate", "loop", "--runs", "300", "--sweep", "0", "--seed", "3"}
-	first := c.run(shell.Done, []string{"300 simulated runs (seed 3)", "none (ends at 25)", "diminishing_returns", "flaky test phases"}, args...)
+	args := []string{"evaluate", "loop", "--runs", "100", "--sweep", "0", "--seed", "3"}
+	first := c.run(shell.Done, []string{"100 simulated runs (seed 3)", "none (ends at 25)", "diminishing_returns", "flaky test phases"}, args...)
 	if again := c.run(shell.Done, nil, args...); again != first {
 		t.Errorf("the same seed gives another table:\n%s\n%s", first, again)
 	}
@@ -21,7 +21,7 @@ func TestEvaluateLoop(t *testing.T) {
 	if err := json.Unmarshal([]byte(c.run(shell.Done, nil, append(args, "--json")...)), &res); err != nil {
 		t.Fatal(err)
 	}
-	if len(res.Profiles) != 2 || res.Profiles[0].Forge.Runs != 300 || res.Seed != 3 || len(res.Limits) != 25 {
+	if len(res.Profiles) != 2 || res.Profiles[0].Forge.Runs != 100 || res.Seed != 3 || len(res.Limits) != 25 {
 		t.Errorf("as JSON: %+v", res)
 	}
 	c.run(shell.Done, []string{"not heard that it cannot", "patient: wasted iterations", "all of them", "unsolvable tasks"}, "evaluate", "loop",

@@ -92,8 +92,9 @@ func (l *labTest) ownTime(p *process, took time.Duration) {
 		took.Round(time.Millisecond), tests, tools, own.Round(time.Millisecond))
 }
 
-// Covers lessons 11, 18: dropped, doubled and shuffled deliveries make no difference.
-func TestDeliveriesInDisorder(t *testing.T) {
+// Covers lessons 11, 18: doubled and shuffled deliveries make no difference to a run of
+// several rounds; TestDeliveriesInDisorder has a shorter one.
+func TestDisorderOnRealModule(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, labOptions{})
 	l.gh.SetDeliveryFaults(githubtest.DeliveryFaults{Duplicate: 0.5, Shuffle: 0.5})

@@ -9,20 +9,15 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"forge/cmd/forge/server/servertest"
 	"forge/cmd/forge/shell"
 	"forge/learn/metrics"
 	"forge/pipeline/record"
 )
 
-// Covers M1, M2, V6: the metrics of a run that really happened, on the screen, as
-// JSON and as CSV, and how mistakes are answered.
-func TestMetricsCommand(t *testing.T) {
-	t.Parallel()
-	c := newLocalCLI(t)
-	c.run(shell.Done, []string{"0 runs ended", "no data"}, "metrics")
-	c.run(shell.Misused, []string{"no runs yet"}, "metrics", "--repo", "greet")
-	c.run(shell.Done, []string{"verified"}, "run", "--repo", c.repo, "--model", c.tape(servertest.GreeterTape), "Put a comma after hello")
+// metrics holds the metrics of one run that really happened, on the screen, as JSON and
+// as CSV, and how mistakes are answered.
+func (c *cli) metrics(t *testing.T) {
+	t.Helper()
 	c.run(shell.Done, []string{"1 run ended", "success", "100 %", "1 of 10 runs needed", "edit", "Loop 2"}, "metrics")
 	c.run(shell.Misused, []string{"did you mean --days 30?"}, "metrics", "--days", "28")
 	c.run(shell.Misused, []string{"did you mean --days 90?"}, "metrics", "--days", "365")

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"forge/cmd/forge/settings"
 	"forge/github/githubtest"
 	"forge/pipeline"
+	"forge/pipeline/workspace/workspacetest"
 )
 
 // verifiedServer is a server in this process that has carried a run to its end on a
@@ -36,9 +36,6 @@ func verifiedServer(t *testing.T, faults githubtest.DeliveryFaults, more map[str
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := exec.LookPath("bwrap"); err != nil {
-		env["FORGE_UNSAFE_NO_SANDBOX"] = "true"
-	}
 	maps.Copy(env, more)
 	cfg, err := settings.Server("", func(k string) string { return env[k] })
 	if err != nil {
@@ -46,7 +43,7 @@ func verifiedServer(t *testing.T, faults githubtest.DeliveryFaults, more map[str
 	}
 	ended := make(chan pipeline.State, 1)
 	s, err := server.Listen(t.Context(), server.Options{Config: cfg, Log: slog.New(slog.DiscardHandler), Settle: 10 * time.Millisecond,
-		OnEvents: func(run *pipeline.Run, _ []pipeline.Event) {
+		Workspaces: workspacetest.New(t, nil), HostTool: noTool, OnEvents: func(run *pipeline.Run, _ []pipeline.Event) {
 			if run.State != pipeline.StateRunning && run.Published.Rev >= run.Rev {
 				select {
 				case ended <- run.State:
