@@ -42,7 +42,7 @@ func labelHere(ctx context.Context) string {
 // about; a result in between counts, and other runs go on.
 func TestCrashedPhase(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, k *keeper, mk func(Options) *Engine) {
+	onEach(t, func(t *testing.T, k *keeper, mk func(Options) *Engine) {
 		bad, good := newRun(t, k, 1), newRun(t, k, 2)
 		seen := make(chan string, 1)
 		hang := true
@@ -179,7 +179,7 @@ func TestCrashedPublication(t *testing.T) {
 // Covers S32: a delivery that ends the process is a dead letter at the second time.
 func TestCrashedDelivery(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, k *keeper, mk func(Options) *Engine) {
+	onEach(t, func(t *testing.T, k *keeper, mk func(Options) *Engine) {
 		opts := options(t)
 		opts.Hub, opts.Read = &fakeGitHub{}, readWords
 		deliver(t, k, "g1", "start 7")
