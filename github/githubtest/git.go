@@ -74,7 +74,7 @@ func prepareGit(dir string) error {
 	if _, err := exec.LookPath("git"); err != nil {
 		return errors.New("git is needed to serve repositories: install git 2.39 or newer")
 	}
-	for _, d := range []string{"repos", "home", "tmp"} {
+	for _, d := range []string{"repos", "home"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
 			return fmt.Errorf("make the repositories' folder: %w", err)
 		}
