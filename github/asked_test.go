@@ -12,6 +12,7 @@ import (
 
 // What a review asks for is what it says now, and what the delivery tells where GitHub's answer is older.
 func TestRequested(t *testing.T) {
+	t.Parallel()
 	later := time.Date(2026, 3, 2, 9, 9, 0, 0, time.UTC)
 	asks := func(state string) string {
 		return `{"id":5,"state":"` + state + `","body":"Why?","commit_id":"c0ffee"}`

@@ -14,6 +14,7 @@ import (
 )
 
 func TestExcerpt(t *testing.T) {
+	t.Parallel()
 	noise := strings.Repeat("downloading a module\n", 200)
 	for _, tc := range []struct{ name, log, first, has, hasNot string }{
 		{"go", noise + "--- FAIL: TestA (0.00s)\n    a_test.go:3: boom\nFAIL\tshop\t0.1s\n##[error]Process completed with exit code 1.\n",
@@ -49,6 +50,7 @@ func TestExcerpt(t *testing.T) {
 
 // Only the failing step's lines are kept, and all of them when the times say nothing.
 func TestCleanLogStep(t *testing.T) {
+	t.Parallel()
 	lines := func(from, to time.Time) []string { return cleanLog([]byte(goLog), from, to) }
 	if got := lines(at(9), at(9)); cmp.Diff([]string{"Post job cleanup."}, got) != "" {
 		t.Errorf("the last step = %q", got)
@@ -62,6 +64,7 @@ func TestCleanLogStep(t *testing.T) {
 }
 
 func TestTail(t *testing.T) {
+	t.Parallel()
 	var w tail
 	line := strings.Repeat("x", 99) + "\n"
 	for range 50_000 {

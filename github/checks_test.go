@@ -93,6 +93,7 @@ func checkList(c Checks) []string {
 
 // Covers lessons 9 and 13: what did not run, or has not ended, has not passed.
 func TestChecksStates(t *testing.T) {
+	t.Parallel()
 	job := func(name, conclusion string) githubtest.Job {
 		return githubtest.Job{Name: name, Conclusion: conclusion}
 	}
@@ -240,6 +241,7 @@ func (w *ciWorld) failures() []pipeline.Failure {
 }
 
 func TestChecksLog(t *testing.T) {
+	t.Parallel()
 	w := newCIWorld(t)
 	w.run("CI", failingJob())
 	got := w.failures()
@@ -259,6 +261,7 @@ func TestChecksLog(t *testing.T) {
 }
 
 func TestChecksAnnotations(t *testing.T) {
+	t.Parallel()
 	w := newCIWorld(t)
 	j := failingJob()
 	j.Annotations = []githubtest.Annotation{
@@ -298,6 +301,7 @@ func TestChecksAnnotations(t *testing.T) {
 }
 
 func TestChecksHostileOutput(t *testing.T) {
+	t.Parallel()
 	w := newCIWorld(t)
 	w.start(githubtest.Check{Name: "evil\x1b[31m\n@all", Conclusion: "failure", Title: "T\u202e ghs_" + strings.Repeat("a", 40),
 		Summary: strings.Repeat("x", 60_000)})
@@ -318,6 +322,7 @@ func TestChecksHostileOutput(t *testing.T) {
 // Without actions: read, the failure is told all the same, and the notes say why it
 // has no log.
 func TestChecksWithoutActions(t *testing.T) {
+	t.Parallel()
 	w := newCIWorld(t, func(m string) string { return strings.Replace(m, "  actions: read", "  # actions: read", 1) })
 	j := failingJob()
 	j.Annotations = []githubtest.Annotation{{Path: "shop_test.go", Line: 7, Message: "got 3"}}
@@ -333,6 +338,7 @@ func TestChecksWithoutActions(t *testing.T) {
 
 // Without the permission for statuses nothing can be said: a failing one would be missed.
 func TestChecksWithoutStatuses(t *testing.T) {
+	t.Parallel()
 	w := newCIWorld(t, func(m string) string { return strings.Replace(m, "  statuses: read", "  # statuses: read", 1) })
 	w.run("CI", githubtest.Job{Name: "test", Conclusion: "success"})
 	_, err := w.app.Checks(context.Background(), w.repo, w.sha, time.Time{})
@@ -344,6 +350,7 @@ func TestChecksWithoutStatuses(t *testing.T) {
 
 // A log that is gone, or that lies elsewhere, loses nothing else.
 func TestChecksLogGone(t *testing.T) {
+	t.Parallel()
 	w := newCIWorld(t)
 	j := failingJob()
 	j.Log = ""
@@ -359,6 +366,7 @@ func TestChecksLogGone(t *testing.T) {
 
 // What may go away by itself is an error, so that it is tried again.
 func TestChecksTransient(t *testing.T) {
+	t.Parallel()
 	w := newCIWorld(t)
 	w.run("CI", failingJob())
 	w.app.opts.Sleep = func(context.Context, time.Duration) error { return nil }
@@ -369,6 +377,7 @@ func TestChecksTransient(t *testing.T) {
 }
 
 func TestChecksNoneSince(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 3, 1, 10, 12, 0, 0, time.UTC)
 	c := Checks{Head: "1234567890", State: ChecksNone, Since: now.Add(-12 * time.Minute), Read: now}
 	if got := c.Report("1234567890").None; !strings.HasPrefix(got, "no check started on 1234567 within 12m0s") {
@@ -381,6 +390,7 @@ func TestChecksNoneSince(t *testing.T) {
 }
 
 func TestLogHost(t *testing.T) {
+	t.Parallel()
 	app := func(base string, more ...string) *App {
 		a := &App{opts: Options{LogHosts: more}}
 		if err := a.setURLs(base); err != nil {
@@ -425,6 +435,7 @@ func TestLogHost(t *testing.T) {
 }
 
 func TestMergeable(t *testing.T) {
+	t.Parallel()
 	w := newCIWorld(t)
 	ctx := context.Background()
 	n, err := w.gh.As("alice").OpenPull("octo/repo", "forge/issue-1-x", "X")
@@ -477,6 +488,7 @@ func (s *store) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // A log is fetched from the hosts that are allowed alone, and never with credentials.
 func TestChecksLogElsewhere(t *testing.T) {
+	t.Parallel()
 	w := newCIWorld(t)
 	w.run("CI", failingJob())
 	for _, hosts := range [][]string{nil, {"logs.example.com"}} {

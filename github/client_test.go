@@ -55,6 +55,7 @@ func testApp(t *testing.T, rt http.RoundTripper, change ...func(*Options)) *App 
 }
 
 func TestNewRefuses(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		o    Options
 		want string
@@ -74,6 +75,7 @@ func TestNewRefuses(t *testing.T) {
 }
 
 func TestURLs(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ base, rest, gql, web string }{
 		{"", "https://api.github.com/", "https://api.github.com/graphql", "https://github.com"},
 		{"https://github.com/", "https://api.github.com/", "https://api.github.com/graphql", "https://github.com"},
@@ -90,6 +92,7 @@ func TestURLs(t *testing.T) {
 
 // Writes of one installation come one at a time, with a pause; reads do not wait.
 func TestWritesTakeTurns(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var at []time.Duration
@@ -133,6 +136,7 @@ func TestWritesTakeTurns(t *testing.T) {
 
 // Covers reliability 4 and 5: no call before Retry-After has passed.
 func TestRateLimit(t *testing.T) {
+	t.Parallel()
 	now := time.Unix(1_700_000_000, 0)
 	for _, c := range []struct {
 		name   string
@@ -184,6 +188,7 @@ func TestRateLimit(t *testing.T) {
 // A call that the library does not make, because an earlier answer had said that none is left,
 // is as limited as one that GitHub refused; so it is for the App's own calls.
 func TestRateLimitOfTheLibrary(t *testing.T) {
+	t.Parallel()
 	calls, reset := 0, time.Now().Add(10*time.Minute)
 	a := testApp(t, roundTrip(func(r *http.Request) (*http.Response, error) {
 		calls++
@@ -203,6 +208,7 @@ func TestRateLimitOfTheLibrary(t *testing.T) {
 
 // A wait that no limit of GitHub's lasts for is not kept to.
 func TestAbsurdLimit(t *testing.T) {
+	t.Parallel()
 	for _, h := range []http.Header{{"Retry-After": {"99999999999"}}, {"X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {"99999999999"}}} {
 		if d := newLimiter().strike(h, time.Unix(1_700_000_000, 0)); d != limitMost {
 			t.Errorf("%v: waits %s", h, d)
@@ -212,6 +218,7 @@ func TestAbsurdLimit(t *testing.T) {
 
 // Limits that name no time last longer each time, up to a bound.
 func TestStrikes(t *testing.T) {
+	t.Parallel()
 	l, now := newLimiter(), time.Unix(0, 0)
 	var got []time.Duration
 	for range 6 {
@@ -228,6 +235,7 @@ func TestStrikes(t *testing.T) {
 
 // A read is tried again, a write never is: it may have had its effect.
 func TestRetries(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name      string
 		write     bool
@@ -258,6 +266,7 @@ func TestRetries(t *testing.T) {
 
 // A call that GitHub took but did not answer in time is ambiguous.
 func TestTimeout(t *testing.T) {
+	t.Parallel()
 	a := testApp(t, roundTrip(func(r *http.Request) (*http.Response, error) {
 		httptrace.ContextClientTrace(r.Context()).GotConn(httptrace.GotConnInfo{}) // it is on its way
 		<-r.Context().Done()
@@ -272,6 +281,7 @@ func TestTimeout(t *testing.T) {
 
 // Covers S17: what GitHub or a proxy echoes does not get into errors or logs.
 func TestRedaction(t *testing.T) {
+	t.Parallel()
 	secret := "ghs_" + strings.Repeat("A1b-._", 10)
 	var log bytes.Buffer
 	a := testApp(t, roundTrip(func(r *http.Request) (*http.Response, error) {
@@ -297,6 +307,7 @@ func TestRedaction(t *testing.T) {
 
 // A redirect to another host does not carry the credentials there.
 func TestRedirectElsewhere(t *testing.T) {
+	t.Parallel()
 	hosts := map[string]int{}
 	a := testApp(t, roundTrip(func(r *http.Request) (*http.Response, error) {
 		hosts[r.URL.Host]++
@@ -312,6 +323,7 @@ func TestRedirectElsewhere(t *testing.T) {
 
 // Suspended and uninstalled are states, not errors to try again.
 func TestTokenRefused(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		status int
 		body   string
@@ -351,6 +363,7 @@ func TestTokenRefused(t *testing.T) {
 
 // Covers S23: a git token reaches one repository and its contents alone, and is kept.
 func TestToken(t *testing.T) {
+	t.Parallel()
 	f := newFake(t)
 	a := f.app(t)
 	for range 2 {

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"forge/pipeline"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 
 	gh "github.com/google/go-github/v62/github"
 	"github.com/shurcooL/githubv4"
@@ -21,7 +21,7 @@ type CommitRequest struct {
 	Branch   string
 	Expected string // where the branch must be
 	Message  string
-	Changes  []worktree.Change // whole files; the executable bit is not kept
+	Changes  []workspace.Change // whole files; the executable bit is not kept
 }
 
 // headMoved says that the branch is not where a commit was to be appended.

@@ -10,6 +10,7 @@ import (
 )
 
 func TestLimits(t *testing.T) {
+	t.Parallel()
 	now := time.Unix(1_700_000_000, 0)
 	a := &App{insts: map[int64]*installation{}, opts: Options{Clock: func() time.Time { return now }}}
 	head := func(resource, limit, remaining, reset string) http.Header {
@@ -43,6 +44,7 @@ func TestLimits(t *testing.T) {
 // What GitHub calls secondary limits is kept before it says so: 80 things made in a
 // minute, 500 in an hour. Reads and changes of what is there are not among them.
 func TestContentIsLimited(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC)
 	start, l := now, newLimiter()
 	o := Options{MinWriteInterval: time.Second, Clock: func() time.Time { return now }}

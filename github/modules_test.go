@@ -10,12 +10,13 @@ import (
 	"forge/github/render/rendertest"
 	"forge/pipeline"
 	"forge/pipeline/module"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // V9: an issue keeps a module that is left for later, once, however often the attempt to
 // open it is repeated, and with the report of the run that built it.
 func TestLaterIsOpenedOnce(t *testing.T) {
+	t.Parallel()
 	srv, a, repo, _ := world(t, nil)
 	sha := strings.Repeat("8", 40)
 	child := &pipeline.Run{ID: 8, Repo: repo, Branch: "forge/issue-7-retry--auth", Base: strings.Repeat("1", 40), Head: sha,
@@ -47,6 +48,7 @@ func TestLaterIsOpenedOnce(t *testing.T) {
 
 // A branch that somebody else has moved stays, and what is gone already is no error.
 func TestDropLeavesWhatOthersPushed(t *testing.T) {
+	t.Parallel()
 	f := newFake(t)
 	for head, deleted := range map[string]bool{rendertest.SHA(1): true, "": true, rendertest.SHA(2): false} {
 		a, p, s := f.app(t), &testPusher{head: head}, rendertest.New(t)
@@ -62,6 +64,7 @@ func TestDropLeavesWhatOthersPushed(t *testing.T) {
 // V9: a kill between a push and its record leaves no branch behind: what Forge itself put
 // there is deleted, wherever the record stands.
 func TestDropFindsItsOwnPush(t *testing.T) {
+	t.Parallel()
 	f := newFake(t)
 	one, two, foreign := rendertest.SHA(1), rendertest.SHA(2), rendertest.SHA(9)
 	for _, c := range []struct {
@@ -94,6 +97,7 @@ func TestDropFindsItsOwnPush(t *testing.T) {
 // A push that got through and was not recorded is Forge's own: the next one goes on from it.
 // Where no attempt was broken off, somebody has set the branch back, and that holds.
 func TestPushGoesOnFromItsOwn(t *testing.T) {
+	t.Parallel()
 	f, s := newFake(t), rendertest.New(t)
 	s.Plan()
 	s.Implement(1, 0, 1, "Try")
@@ -112,6 +116,7 @@ func TestPushGoesOnFromItsOwn(t *testing.T) {
 
 // V9: of a module that is left out without a question, no question is shown.
 func TestUnaskedModuleAsksNobody(t *testing.T) {
+	t.Parallel()
 	for failure, comments := range map[string]int{"ask": 2, "passed": 0, "without": 0} {
 		f, s := newFake(t), rendertest.New(t)
 		s.Plan()
@@ -130,6 +135,7 @@ func TestUnaskedModuleAsksNobody(t *testing.T) {
 // V11: the documents are one comment, and one commit, however often the attempt to write
 // them is repeated.
 func TestDocumentsAreWrittenOnce(t *testing.T) {
+	t.Parallel()
 	srv, a, repo, _ := world(t, nil)
 	n, err := srv.As("alice").OpenIssue(repo.FullName(), "Retry", "It gives up at once.")
 	if err != nil {
@@ -171,6 +177,7 @@ func TestDocumentsAreWrittenOnce(t *testing.T) {
 // F11: documents that cannot be written keep nothing else from being shown. That is said
 // in the pull request, and is over with the next attempt.
 func TestDocumentsStopNothing(t *testing.T) {
+	t.Parallel()
 	f, s := newFake(t), rendertest.New(t)
 	a := f.app(t)
 	s.Plan()
@@ -207,7 +214,7 @@ type shelf struct {
 	fails error
 }
 
-func (s *shelf) Keep(context.Context, pipeline.Repo, string, string, []worktree.Change) (string, error) {
+func (s *shelf) Keep(context.Context, pipeline.Repo, string, string, []workspace.Change) (string, error) {
 	s.kept++
 	return rendertest.SHA(1), s.fails
 }

@@ -29,6 +29,7 @@ func (f plain) RoundTrip(r *http.Request) (*http.Response, error) {
 // Calls name the repository by its id, and follow GitHub to that id alone, with their
 // method and what they say.
 func TestCallsNameTheID(t *testing.T) {
+	t.Parallel()
 	repo, ctx := rendertest.Repo(), context.Background()
 	for _, c := range []struct {
 		name, to, refused string
@@ -71,6 +72,7 @@ func TestCallsNameTheID(t *testing.T) {
 // A run that knows the old name goes on all the same, also when that is another
 // repository's by now.
 func TestCallsAfterARename(t *testing.T) {
+	t.Parallel()
 	hub, a, repo, _ := world(t, nil)
 	issue, err := hub.As("octo").OpenIssue("octo/repo", "Title", "Body")
 	if err != nil {
@@ -117,6 +119,7 @@ func TestCallsAfterARename(t *testing.T) {
 
 // A token that ends in mid-run is replaced, once, for REST, GraphQL and git.
 func TestTokenEnds(t *testing.T) {
+	t.Parallel()
 	hub, a, repo, pusher := world(t, nil)
 	ctx := context.Background()
 	issue, err := hub.As("octo").OpenIssue("octo/repo", "Title", "Body")
@@ -165,6 +168,7 @@ func TestTokenEnds(t *testing.T) {
 
 // When no token is accepted, calls wait, each says why, and the log has it once.
 func TestTokensAreRefused(t *testing.T) {
+	t.Parallel()
 	var log bytes.Buffer
 	now, calls := time.Unix(1e9, 0), 0
 	a := testApp(t, plain(func(*http.Request) (*http.Response, error) {

@@ -31,6 +31,7 @@ func (s *sentTo) RoundTrip(req *http.Request) (*http.Response, error) {
 // Covers S25: whatever text goes to GitHub, a secret in it does not; whoever reads it is
 // told, and so is the operator. What is no text is not sent at all.
 func TestNothingIsPostedWithASecret(t *testing.T) {
+	t.Parallel()
 	token, own := "ghp_"+"R7kd2mQx9Lw4"+"Zt8vYb3nHs6c"+"Jf5pGa1eUo0i", "correct horse 9 battery staple"
 	const mask = "[secret]"
 	for name, tt := range map[string]struct {
@@ -122,6 +123,7 @@ func fieldOf(t *testing.T, body, path string) string {
 
 // What holds no secret goes as it is, byte for byte, and reads are not looked through.
 func TestOtherwiseItIsSentAsItIs(t *testing.T) {
+	t.Parallel()
 	a, err := New(Options{AppID: 1, PrivateKey: testKey(), Secrets: secrets.New()})
 	if err != nil {
 		t.Fatal(err)
@@ -140,6 +142,7 @@ func TestOtherwiseItIsSentAsItIs(t *testing.T) {
 
 // Covers S18: who has lost a run writes nothing to GitHub, and still reads.
 func TestNothingIsPostedOfWhatIsLost(t *testing.T) {
+	t.Parallel()
 	a, err := New(Options{AppID: 1, PrivateKey: testKey()})
 	if err != nil {
 		t.Fatal(err)

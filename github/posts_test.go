@@ -81,6 +81,7 @@ var onlyReads = regexp.MustCompile(`^(Get|List|Compare|Download|Is|Find|Search|C
 // Covers S24: text goes to GitHub from these places alone, and through what makes it
 // harmless. A new call has to be entered here, with what its text goes through.
 func TestOnePlacePosts(t *testing.T) {
+	t.Parallel()
 	functions, calls := sourceOf(t, "../github/*.go", "../pipeline/sandbox/commit.go")
 	for name, at := range calls {
 		through, known := posts[name]
@@ -117,6 +118,7 @@ func TestOnePlacePosts(t *testing.T) {
 
 // No other package speaks to GitHub's API.
 func TestOnePackageSpeaksToGitHub(t *testing.T) {
+	t.Parallel()
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "../github/") || strings.HasPrefix(path, "../.") {
 			return err
@@ -280,6 +282,7 @@ var active = map[string]*regexp.Regexp{
 // Covers S24: what everybody may write becomes harmless wherever it is posted, whatever it
 // becomes there. What the runs' own texts become is package render's to test.
 func TestAttacksPerKind(t *testing.T) {
+	t.Parallel()
 	raw, err := os.ReadFile("render/testdata/hostile.txt")
 	if err != nil {
 		t.Fatal(err)

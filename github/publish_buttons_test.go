@@ -17,6 +17,7 @@ import (
 // The buttons appear with the gate, are written once, and go with it. The press of
 // one is the command that it stands for.
 func TestPublishButtons(t *testing.T) {
+	t.Parallel()
 	w := newCIWorld(t)
 	ctx := t.Context()
 	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

@@ -9,7 +9,7 @@ import (
 	"forge/github/render"
 	"forge/pipeline"
 	"forge/pipeline/text"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // documentsKey is what the documents of a run are known by.
@@ -20,7 +20,7 @@ type keeper interface {
 	// Keep commits files to a branch, which is made when it is not there, without a
 	// parent, and returns the commit. One with the method Rejected() string carries
 	// GitHub's words for why it does not take it.
-	Keep(ctx context.Context, repo pipeline.Repo, branch, message string, files []worktree.Change) (string, error)
+	Keep(ctx context.Context, repo pipeline.Repo, branch, message string, files []workspace.Change) (string, error)
 }
 
 // late writes the documents when all else is made, so that they keep nothing from being
@@ -75,14 +75,14 @@ func (p *publisher) documents(ctx context.Context) error {
 
 // keep writes the documents to their branch; false: GitHub does not take them.
 func (p *publisher) keep(ctx context.Context, k keeper, docs []render.Document) (bool, error) {
-	r, files := p.run, []worktree.Change{}
+	r, files := p.run, []workspace.Change{}
 	branch, all := p.app.opts.Slug+"/documents", ""
 	for _, d := range docs {
 		words := p.v.DocumentFile(d)
 		if finder := p.app.opts.Secrets; finder != nil {
 			words, _ = finder.Text(d.Path, words)
 		}
-		files = append(files, worktree.Change{Path: path.Join(r.Branch, d.Path), Content: []byte(words)})
+		files = append(files, workspace.Change{Path: path.Join(r.Branch, d.Path), Content: []byte(words)})
 		all += d.Path + "\n" + words
 	}
 	have, want := p.artefact(documentsKey), render.Hash(all)

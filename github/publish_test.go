@@ -134,6 +134,7 @@ func (f *fake) final(t *testing.T) {
 // A run leaves what it should, within the budget of calls: 14 for a clean run and
 // 8 more for a bounce.
 func TestPublishRun(t *testing.T) {
+	t.Parallel()
 	f := newFake(t)
 	a, p, s := f.app(t), &testPusher{}, rendertest.New(t)
 	for _, step := range steps {
@@ -161,6 +162,7 @@ func TestPublishRun(t *testing.T) {
 }
 
 func TestPublishClean(t *testing.T) {
+	t.Parallel()
 	f := newFake(t)
 	a, p, s := f.app(t), &testPusher{}, rendertest.New(t)
 	for _, step := range []func(*rendertest.Story){func(*rendertest.Story) {}, (*rendertest.Story).Plan,
@@ -177,6 +179,7 @@ func TestPublishClean(t *testing.T) {
 
 // A check gets its annotations once: GitHub adds those of an update to those that there are.
 func TestPublishNotesOnce(t *testing.T) {
+	t.Parallel()
 	f := newFake(t)
 	a, p, s := f.app(t), &testPusher{}, rendertest.New(t)
 	noted := func(s *rendertest.Story) {
@@ -195,6 +198,7 @@ func TestPublishNotesOnce(t *testing.T) {
 // Every call of a run fails once, before or after its effect, and nothing is made
 // twice or lost. Covers reliability 2 and 4.
 func TestPublishFaults(t *testing.T) {
+	t.Parallel()
 	dry := newFake(t)
 	a, p, s := dry.app(t), &testPusher{}, rendertest.New(t)
 	for _, step := range steps {
@@ -212,8 +216,12 @@ func TestPublishFaults(t *testing.T) {
 		{"429", 429, map[string]string{"Retry-After": "30"}, false},
 		{"403 with limit", 403, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1"}, false},
 	}
-	for _, k := range kinds {
-		for n := 1; n <= dry.calls; n++ {
+	for i, k := range kinds {
+		from, step := 1+i, len(kinds) // each call breaks down in one of the ways
+		if thorough {
+			from, step = 1, 1
+		}
+		for n := from; n <= dry.calls; n += step {
 			f := newFake(t)
 			hit, done := "", false
 			f.fault = func(call int, method, path string, after bool) (int, map[string]string, string) {
@@ -256,6 +264,7 @@ func TestPublishFaults(t *testing.T) {
 // A process that dies between the calls and the record leaves a run that knows of
 // nothing; with Again everything is found.
 func TestPublishCrash(t *testing.T) {
+	t.Parallel()
 	f := newFake(t)
 	a, p, s := f.app(t), &testPusher{}, rendertest.New(t)
 	for i, step := range steps {
@@ -272,6 +281,7 @@ func TestPublishCrash(t *testing.T) {
 
 // Nobody's comment but Forge's own is adopted, whatever marker it carries.
 func TestPublishForgedMarker(t *testing.T) {
+	t.Parallel()
 	f := newFake(t)
 	a, p, s := f.app(t), &testPusher{}, rendertest.New(t)
 	f.comments = append(f.comments, &fakeComment{ID: 1, Issue: 7, User: 7, Body: render.Marker(s.Run.Trace, "status")})
@@ -286,6 +296,7 @@ func TestPublishForgedMarker(t *testing.T) {
 // Covers lessons 14: a human's push is reported, and nothing is shown of the commit
 // that did not get there.
 func TestPublishMoved(t *testing.T) {
+	t.Parallel()
 	f := newFake(t)
 	a, p, s := f.app(t), &testPusher{}, rendertest.New(t)
 	s.Plan()
@@ -317,6 +328,7 @@ func TestPublishMoved(t *testing.T) {
 
 // A push that got through although its answer was lost is no move.
 func TestPublishPushLost(t *testing.T) {
+	t.Parallel()
 	f := newFake(t)
 	a, p, s := f.app(t), &testPusher{head: rendertest.SHA(1)}, rendertest.New(t)
 	s.Plan()
@@ -328,6 +340,7 @@ func TestPublishPushLost(t *testing.T) {
 }
 
 func TestPublishRejected(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ said, want string }{
 		{"GH013: Repository rule violations found", "GH013: Repository rule violations found. Let the App bypass the ruleset"},
 		{"cannot lock ref 'refs/heads/forge/issue-1-x': 'refs/heads/forge' exists; cannot create 'refs/heads/forge/issue-1-x'", "a branch forge is there, so that none can be beneath it. Rename or delete"},
@@ -349,6 +362,7 @@ func TestPublishRejected(t *testing.T) {
 
 // Who cannot be assigned or asked for a review keeps nobody from the rest.
 func TestUnfit(t *testing.T) {
+	t.Parallel()
 	for code, want := range map[int]bool{404: true, 410: true, 422: true, 403: false, 500: false} {
 		if got := unfit(&apiError{status: code}); got != want {
 			t.Errorf("%d: %v, want %v", code, got, want)
@@ -359,6 +373,7 @@ func TestUnfit(t *testing.T) {
 // Covers T7: a gate is asked on the pull request, keeps its place when answered,
 // and the history is shown once.
 func TestPublishGate(t *testing.T) {
+	t.Parallel()
 	f := newFake(t)
 	a, p, s := f.app(t), &testPusher{}, rendertest.New(t)
 	s.Bounced()
@@ -384,6 +399,7 @@ func TestPublishGate(t *testing.T) {
 // A text that is longer than GitHub takes is several comments, which are kept up to date:
 // each fits, none is made twice, and one that is no longer needed says so.
 func TestPublishParts(t *testing.T) {
+	t.Parallel()
 	f := newFake(t)
 	a, p, s := f.app(t), &testPusher{}, rendertest.New(t)
 	s.Bounced()
@@ -456,6 +472,7 @@ func TestPublishParts(t *testing.T) {
 }
 
 func TestPublishCancelled(t *testing.T) {
+	t.Parallel()
 	f := newFake(t)
 	a, p, s := f.app(t), &testPusher{}, rendertest.New(t)
 	s.Bounced()
@@ -470,6 +487,7 @@ func TestPublishCancelled(t *testing.T) {
 // Covers lessons 6: a thread with a human's last word is not resolved, and one that
 // comes back is opened again.
 func TestPublishThreads(t *testing.T) {
+	t.Parallel()
 	f := newFake(t)
 	a, p, s := f.app(t), &testPusher{}, rendertest.New(t)
 	for _, step := range steps[:4] {
@@ -505,6 +523,7 @@ func TestPublishThreads(t *testing.T) {
 
 // Covers lessons 8: one bad line does not lose the review.
 func TestPublishReviewRefused(t *testing.T) {
+	t.Parallel()
 	f := newFake(t)
 	f.bad = []string{"retry.go"}
 	a, p, s := f.app(t), &testPusher{}, rendertest.New(t)
@@ -522,6 +541,7 @@ func TestPublishReviewRefused(t *testing.T) {
 }
 
 func TestPublishDeletedComment(t *testing.T) {
+	t.Parallel()
 	f := newFake(t)
 	a, p, s := f.app(t), &testPusher{}, rendertest.New(t)
 	mustPublish(s, a, p)
@@ -535,6 +555,7 @@ func TestPublishDeletedComment(t *testing.T) {
 
 // A permission that is missing is named, and the status is written all the same.
 func TestPublishForbidden(t *testing.T) {
+	t.Parallel()
 	f := newFake(t)
 	f.fault = func(_ int, method, path string, after bool) (int, map[string]string, string) {
 		if strings.HasSuffix(path, "/check-runs") && !after {
@@ -557,6 +578,7 @@ func TestPublishForbidden(t *testing.T) {
 
 // Random faults on a fifth of the calls, seeded. Covers reliability 4.
 func TestPublishRandomFaults(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(20) {
 		f := newFake(t)
 		rnd := rand.New(rand.NewPCG(seed, 1))
@@ -592,6 +614,7 @@ func TestPublishRandomFaults(t *testing.T) {
 // Covers T8: a dispute and the ruling on it are shown in the finding's thread, once
 // each; what the reviewer withdraws is resolved with the reason.
 func TestPublishDispute(t *testing.T) {
+	t.Parallel()
 	f := newFake(t)
 	a, p, s := f.app(t), &testPusher{}, rendertest.New(t)
 	for _, step := range steps[:4] {
@@ -636,6 +659,7 @@ func TestPublishDispute(t *testing.T) {
 
 // What a person let pass is named wherever the verdict stands.
 func TestWaiversAreNamed(t *testing.T) {
+	t.Parallel()
 	s := rendertest.New(t)
 	s.Plan()
 	s.Implement(1, 0, 1, "x")

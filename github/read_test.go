@@ -38,6 +38,7 @@ func routes(t *testing.T, m map[string]string) roundTrip {
 
 // Covers S19: the permission is asked now, by the numeric id, and no answer is no.
 func TestPermission(t *testing.T) {
+	t.Parallel()
 	level := func(p string, id int) string {
 		return fmt.Sprintf(`{"permission":%q,"user":{"id":%d,"login":"alice"}}`, p, id)
 	}
@@ -60,6 +61,7 @@ func TestPermission(t *testing.T) {
 }
 
 func TestReads(t *testing.T) {
+	t.Parallel()
 	a := testApp(t, routes(t, map[string]string{
 		"GET /repos/octo/repo": `{"id":99,"name":"repo","owner":{"login":"octo"},"default_branch":"main","clone_url":"https://github.com/octo/repo.git"}`,
 		"GET /repos/octo/repo/issues/7": `{"number":7,"title":"T","body":"B","html_url":"U","labels":[{"name":"forge:quick"}],
@@ -119,6 +121,7 @@ func nodes(list ...string) string { return `{"nodes":[` + strings.Join(list, ","
 // Covers D5: words of people with write access reach the agents, without commands and
 // without what they quote of others; everybody else's do not.
 func TestComments(t *testing.T) {
+	t.Parallel()
 	said := func(login, kind, body string) string { return saidBy(login, kind, "2026-01-02T03:04:05Z", "", body) }
 	level := func(login, perm string) string {
 		return fmt.Sprintf(`{"permission":%q,"user":{"id":%d,"login":%q}}`, perm, len(login), login)
@@ -141,6 +144,7 @@ func TestComments(t *testing.T) {
 // Words on a pull request come with their places. What was requested as changes, and what was
 // said in the conversations of bots, comes another way.
 func TestCommentsOnPulls(t *testing.T) {
+	t.Parallel()
 	said := func(login, kind string, minute int, more, body string) string {
 		return saidBy(login, kind, fmt.Sprintf("2026-01-02T03:%02d:00Z", minute), more, body)
 	}
@@ -183,6 +187,7 @@ func TestCommentsOnPulls(t *testing.T) {
 
 // Covers D2: what is shut in a repository is said; what an answer does not name is not.
 func TestClosed(t *testing.T) {
+	t.Parallel()
 	for answer, want := range map[string][]string{
 		`{"archived":false,"disabled":false,"has_issues":true}`: nil, `{}`: nil,
 		`{"archived":true,"has_issues":false}`: {"archived", "issues are switched off"}, `{"disabled":true}`: {"disabled"},
@@ -202,6 +207,7 @@ func TestClosed(t *testing.T) {
 
 // Covers reliability 6 and lessons 18.
 func TestSweep(t *testing.T) {
+	t.Parallel()
 	var sent []string
 	row := func(id int, guid string, status int, at string) string {
 		return fmt.Sprintf(`{"id":%d,"guid":%q,"status_code":%d,"delivered_at":"2026-03-02T%s:00Z"}`, id, guid, status, at)
@@ -245,6 +251,7 @@ func TestSweep(t *testing.T) {
 }
 
 func TestReplyOnce(t *testing.T) {
+	t.Parallel()
 	f := newFake(t)
 	a := f.app(t)
 	for range 2 {
@@ -262,6 +269,7 @@ func TestReplyOnce(t *testing.T) {
 
 // A long answer is folded behind its first paragraph; what stands in it stays harmless.
 func TestReplyText(t *testing.T) {
+	t.Parallel()
 	long := "Remembered:\n\n" + strings.Repeat("- a <b> @alice\n", maxReply)
 	got := replyText(long, "github.com")
 	if !strings.HasPrefix(got, "Remembered:\n\n<details>") || strings.Contains(got, "<b>") || strings.Contains(got, "@alice") ||
@@ -278,6 +286,7 @@ func TestReplyText(t *testing.T) {
 // Covers S19: how much a word counts goes by the role that its author has now, by number.
 // Bots and strangers count nothing, whatever rights they were given.
 func TestWeight(t *testing.T) {
+	t.Parallel()
 	alice := pipeline.Actor{ID: 7, Login: "alice"}
 	level := func(permission, role string, id int) string {
 		return fmt.Sprintf(`{"permission":%q,"role_name":%q,"user":{"id":%d,"login":"alice","role_name":%q}}`, permission, role, id, role)

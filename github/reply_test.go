@@ -14,6 +14,7 @@ import (
 // An answer to a command stands where the command was given, once however often it
 // is sent: in the conversation on the diff, or as a comment when that is gone.
 func TestReplyWhereAsked(t *testing.T) {
+	t.Parallel()
 	c := newLab(t).begin(t)
 	ctx, finding := context.Background(), c.comment("bbbb")
 	read := func() pipeline.Notice {
@@ -81,6 +82,7 @@ func TestReplyWhereAsked(t *testing.T) {
 
 // An answer is never longer than GitHub takes.
 func TestLongReply(t *testing.T) {
+	t.Parallel()
 	text := replyText(strings.Repeat("word @x <b> ``` ", 5000), "github.com")
 	if n := utf8.RuneCountInString(text); n > 65_500 {
 		t.Errorf("%d characters", n)

@@ -9,6 +9,7 @@ import (
 
 // Bots and foreign repositories give no signals, and cost no call.
 func TestSignalsOfNobody(t *testing.T) {
+	t.Parallel()
 	f, alice := newFake(t), pipeline.Actor{ID: 7, Login: "alice"}
 	a := f.app(t)
 	run := &pipeline.Run{Repo: rendertest.Repo(), Published: pipeline.Publication{Pull: &pipeline.PullRef{Number: 8}}}

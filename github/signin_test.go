@@ -70,6 +70,7 @@ func must(t *testing.T, err error) {
 }
 
 func TestSignIn(t *testing.T) {
+	t.Parallel()
 	s, in := signInWorld(t)
 	var all []string
 	for i := range 101 { // two pages
@@ -142,6 +143,7 @@ func TestSignIn(t *testing.T) {
 }
 
 func TestExchangeRefused(t *testing.T) {
+	t.Parallel()
 	s, in := signInWorld(t)
 	s.As("alice")
 	wrong, err := NewSignIn(SignInOptions{BaseURL: s.URL, ClientID: s.ClientID, ClientSecret: "not-the-secret-of-the-app"})
@@ -175,6 +177,7 @@ func TestExchangeRefused(t *testing.T) {
 // Whatever GitHub says, or does not say, no secret gets into an error, and none is
 // sent to another address. Covers S17, S29.
 func TestSignInStrangeAnswers(t *testing.T) {
+	t.Parallel()
 	const secret, token = "0123456789abcdef0123456789abcdef01234567", "ghu_0123456789abcdef0123456789abcdef0123"
 	elsewhere := 0
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere++ }))
@@ -228,6 +231,7 @@ func TestSignInStrangeAnswers(t *testing.T) {
 }
 
 func TestNewSignIn(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		base, id, secret string
 		want             string // the beginning of the page, or of the error

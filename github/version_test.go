@@ -10,6 +10,7 @@ import (
 // Every call names the version that it was written for, those for tokens and those
 // that sign people in included. Covers what is pinned by 2.12 of GitHub's semantics.
 func TestEveryCallNamesTheVersion(t *testing.T) {
+	t.Parallel()
 	gh, app, repo, _ := world(t, nil)
 	work := func(app *App) {
 		t.Helper()
@@ -44,6 +45,7 @@ func TestEveryCallNamesTheVersion(t *testing.T) {
 // A server that knows the older version alone is asked in that one, from the second
 // call on at once.
 func TestOlderServer(t *testing.T) {
+	t.Parallel()
 	gh, app, repo, _ := world(t, nil, func(o *githubtest.Options) { o.OldAPI = true })
 	head, err := app.BranchHead(t.Context(), repo, "main")
 	if err != nil {

@@ -112,7 +112,7 @@ func (r *Run) applyPublish(e Event) bool {
 				r.Published.Rev = p.Rev
 				r.Published.Late, r.Published.Tries, r.Published.Next = p.Late, p.Tries, p.Next
 			}
-			if r.Fault != nil && r.Fault.Class == FaultGitHub {
+			if f := r.Fault; f != nil && (f.Class == FaultGitHub || f.Class == FaultCrash && r.Counters.Faults == 0) {
 				r.Fault = nil
 			}
 			return true

@@ -67,14 +67,14 @@ func Decide(r *Run) *Action {
 	return &Action{Key: r.Key(*r.Active), Kind: ActionWork, Phase: r.Active}
 }
 
-// publishRefused reports that GitHub refuses to show the run and that trying
-// again is of no use: it has ended, or refused even the question about it. The end of
+// publishRefused reports that GitHub refuses to show the run, or that the server ends while it
+// does so, and that trying again is of no use: it has ended, or refused even the question about it. The end of
 // a module is shown all the same: its parent hears of it with that.
 func (r *Run) publishRefused() bool {
 	if r.Part != nil && r.State.Ended() {
 		return false
 	}
-	return r.Fault != nil && (r.Fault.Class == FaultGitHub || r.Fault.Class == FaultSecret) && r.Fault.Final && (r.State.Ended() || r.Counters.PublishFaults > 1)
+	return r.Fault != nil && (r.Fault.Class == FaultGitHub || r.Fault.Class == FaultSecret || r.Fault.Class == FaultCrash) && r.Fault.Final && (r.State.Ended() || r.Counters.PublishFaults > 1)
 }
 
 // begin enters a phase. The run's Seq makes the event's ID unique and keeps it

@@ -383,6 +383,7 @@ const (
 	FaultGitHub      FaultClass = "github"      // GitHub refused or could not be reached
 	FaultBudget      FaultClass = "budget"      // a cap on cost or tokens was reached
 	FaultSecret      FaultClass = "secret"      // what would leave holds what looks like a secret
+	FaultCrash       FaultClass = "crash"       // the server ended by itself meanwhile; final at the second time in a row
 )
 
 // Fault is why a phase or a publication ended without a result.

@@ -55,7 +55,7 @@ func (x *execution) failed(f *Fault) *execution {
 // off from outside, at the same head: the model answers what it was asked before.
 func (x *execution) resumable(p PhaseRef, head string) bool {
 	return x != nil && x.Phase.Phase == p.Phase && x.Phase.Iteration == p.Iteration && x.Head == head &&
-		(x.Fault == nil || x.Fault.Class == FaultBudget || x.Fault.Class == FaultProvider || x.Fault.Class == FaultSecret)
+		(x.Fault == nil || x.Fault.Class == FaultBudget || x.Fault.Class == FaultProvider || x.Fault.Class == FaultSecret || x.Fault.Class == FaultCrash)
 }
 
 // LastFault says why the attempt before the active one failed, where that was the

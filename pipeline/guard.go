@@ -100,6 +100,12 @@ func (r *Run) guard() *Guard {
 			g.Phase = PhaseImplement
 		}
 		return g
+	case c.Faults+c.PublishFaults > 0 && r.Fault != nil && r.Fault.Class == FaultCrash && r.Fault.Final:
+		g := &Guard{Name: GuardFaults, Value: 2, Limit: 2, Detail: fault}
+		if c.Faults == 0 {
+			g.Name = GuardPublish
+		}
+		return g
 	case c.PublishFaults > 0 && r.Fault != nil && r.Fault.Final:
 		who := "GitHub"
 		if r.Repo.ID == 0 {

@@ -5,34 +5,41 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"forge/cmd/forge/bus"
 	"forge/cmd/forge/demo"
+	"forge/cmd/forge/server"
 	"forge/cmd/forge/server/servertest"
 	"forge/cmd/forge/shell"
 	"forge/github/githubtest"
 	"forge/pipeline"
+	"forge/pipeline/agent/agenttest"
 	"forge/pipeline/module"
+	"forge/pipeline/needs"
 	"forge/pipeline/record"
-	"forge/pipeline/store"
+	"forge/pipeline/workspace"
+	"forge/pipeline/workspace/workspacetest"
 )
 
 const greetRepo = "acme/greet"
 
-// cli runs commands in this process, in a state directory of their own.
+// cli runs commands in this process, in a state directory and an environment of their own.
 type cli struct {
-	t    *testing.T
-	dir  string // the state directory's parent
-	repo string // a local git repository with the servertest.Greeter() in it
+	t      *testing.T
+	spaces workspace.Workspaces // nil: the sandbox
+	dir    string               // the state directory's parent
+	repo   string               // of [newLocalCLI]: a local git repository with the servertest.Greeter() in it
+	env    map[string]string
 }
 
 func newCLI(t *testing.T) *cli {
@@ -42,26 +49,76 @@ func newCLI(t *testing.T) *cli {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	c := &cli{t: t, dir: dir, repo: filepath.Join(dir, "greet")}
-	for name, text := range servertest.Greeter() {
-		path := filepath.Join(c.repo, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c.git("init", "-q", "-b", "main")
-	c.git("add", "-A")
-	c.git("-c", "user.name=ann", "-c", "user.email=ann@example.com", "commit", "-q", "-m", "init")
-	t.Setenv("FORGE_STATE_DIR", filepath.Join(dir, "state"))
-	t.Setenv("FORGE_DATABASE_URL", "")
-	t.Setenv("FORGE_MODEL", "")
-	if _, err := exec.LookPath("bwrap"); err != nil {
-		t.Setenv("FORGE_UNSAFE_NO_SANDBOX", "true")
+	c := &cli{t: t, dir: dir, env: map[string]string{"HOME": dir, "FORGE_STATE_DIR": filepath.Join(dir, "state")}}
+	if !inSandbox(t) {
+		c.spaces = workspacetest.New(t, nil)
 	}
 	return c
+}
+
+// newLocalCLI has a local repository, too.
+func newLocalCLI(t *testing.T) *cli {
+	t.Helper()
+	c := newCLI(t)
+	c.repo = filepath.Join(c.dir, "greet")
+	c.env["FORGE_CALL_TIMEOUT"] = "1s" // and so long what was refused is tried again after
+	template, err := greeter()
+	if err == nil {
+		err = os.CopyFS(c.repo, os.DirFS(template))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// greeter is the repository that the tests copy.
+var greeter = sync.OnceValues(func() (string, error) {
+	dir := filepath.Join(scratch, "greet")
+	if err := writeFiles(dir, servertest.Greeter()); err != nil {
+		return "", err
+	}
+	for _, args := range [][]string{{"init", "-q", "-b", "main", "--template="}, {"add", "-A"}, commitArgs("init")} {
+		if out, err := exec.Command("git", append([]string{"-C", dir}, args...)...).CombinedOutput(); err != nil {
+			return "", fmt.Errorf("git %v: %w\n%s", args, err, out)
+		}
+	}
+	return dir, nil
+})
+
+func commitArgs(message string) []string {
+	return []string{"-c", "user.name=ann", "-c", "user.email=ann@example.com", "commit", "-q", "-m", message}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// writeFiles writes texts into a directory, by their path in it.
+func writeFiles(dir string, files map[string]string) error {
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write writes texts into the local repository.
+func (c *cli) write(files map[string]string) {
+	c.t.Helper()
+	if err := writeFiles(c.repo, files); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 func (c *cli) git(args ...string) string {
@@ -75,21 +132,35 @@ func (c *cli) git(args ...string) string {
 	return string(out)
 }
 
+// context is one in which commands read the environment of c, and work in its workspaces.
+func (c *cli) context() context.Context {
+	ctx := context.WithValue(c.t.Context(), wiring{}, func(o *server.Options) { o.Workspaces, o.HostTool = c.spaces, noTool })
+	return shell.WithEnvironment(ctx, func(name string) string { return c.env[name] })
+}
+
+// noTool is a machine without tools that could be asked for the settings of registries.
+func noTool(context.Context, string, ...string) string { return "" }
+
+// inSandbox has a test of [TestInSandbox] run its commands in the sandbox.
+func inSandbox(t *testing.T) bool {
+	in := strings.HasPrefix(t.Name(), "TestInSandbox/")
+	if in {
+		needs.Sandbox(t)
+	}
+	return in
+}
+
 // tape writes a tape and names it as a model.
 func (c *cli) tape(text string) string {
 	c.t.Helper()
-	path := filepath.Join(c.dir, "tape.txtar")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		c.t.Fatal(err)
-	}
-	return "tape:" + path
+	return "tape:" + c.file("tape.txtar", text)
 }
 
 // run runs a command and wants its exit code, and texts in what it prints.
 func (c *cli) run(code int, want []string, args ...string) string {
 	c.t.Helper()
 	var out, errs bytes.Buffer
-	got := Main(c.t.Context(), args, &out, &errs)
+	got := Main(c.context(), args, &out, &errs)
 	all := out.String() + errs.String()
 	if got != code {
 		c.t.Fatalf("forge %q exits with %d, want %d:\n%s", args, got, code, all)
@@ -104,8 +175,8 @@ func (c *cli) run(code int, want []string, args ...string) string {
 
 // A model that cannot be used is told with its address before a run is made.
 func TestNoRunWithoutAModel(t *testing.T) {
-	c := newCLI(t)
-	t.Setenv("OPENAI_API_KEY", "")
+	t.Parallel()
+	c := newLocalCLI(t)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>a shop</html>") }))
 	defer web.Close()
 	gone := httptest.NewServer(http.NotFoundHandler())
@@ -118,14 +189,14 @@ func TestNoRunWithoutAModel(t *testing.T) {
 		{web.URL + "/v1", "openai/llama", []string{"web page", web.URL + "/v1/", "openai_base_url"}},
 		{gone.URL + "/v1", "openai/llama", []string{"could not be reached", gone.URL + "/v1"}},
 	} {
-		t.Setenv("OPENAI_BASE_URL", tt.url)
-		t.Setenv("FORGE_MODEL", tt.model)
+		c.env["OPENAI_BASE_URL"], c.env["FORGE_MODEL"] = tt.url, tt.model
 		c.run(shell.Failed, append(tt.say, "no run was made"), "run", "--repo", c.repo, "Put a comma after hello")
 		c.run(shell.Done, []string{"No runs yet"}, "runs")
 	}
 }
 
 func TestUsage(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	c.run(shell.Done, []string{"forge "}, "version")
 	c.run(shell.Misused, []string{"unknown flag", "--help"}, "runs", "--jsn")
@@ -152,6 +223,7 @@ func TestUsage(t *testing.T) {
 // V9: where there is no GitHub to open an issue on, it is said where a module that is
 // left for later stays.
 func TestLeftForLater(t *testing.T) {
+	t.Parallel()
 	parts := []module.Part{{ID: "a", Run: 8, Merged: "1"},
 		{ID: "b", Run: 9, Branch: "forge/x--b", Base: "1", Head: "2", Left: "left out by mia", By: "mia", How: module.Later}, {ID: "c", Left: "it needs b"}}
 	got := strings.Join(keptLater(&pipeline.Run{Parts: parts}), "\n")
@@ -173,6 +245,7 @@ func TestLeftForLater(t *testing.T) {
 
 // A run with modules has its calls on several tapes: that is said before anything is done.
 func TestUnplayable(t *testing.T) {
+	t.Parallel()
 	for want, run := range map[string]*pipeline.Run{
 		"a run with modules cannot be replayed":             {ID: 7, Parts: []module.Part{{ID: "a"}, {ID: "b", Run: 9}}},
 		"`forge replay 9 --tape FILE` that of the module b": {ID: 7, Parts: []module.Part{{ID: "a"}, {ID: "b", Run: 9}}},
@@ -189,8 +262,9 @@ func TestUnplayable(t *testing.T) {
 
 // What is wrong with a local folder is said in words of a local folder.
 func TestLocalFolders(t *testing.T) {
-	c := newCLI(t)
-	t.Setenv("FORGE_MODEL", c.tape(servertest.GreeterTape))
+	t.Parallel()
+	c := newLocalCLI(t)
+	c.env["FORGE_MODEL"] = c.tape(servertest.GreeterTape)
 	plain, empty := filepath.Join(c.dir, "plain"), filepath.Join(c.dir, "empty")
 	for _, dir := range []string{plain, empty} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
@@ -209,9 +283,10 @@ func TestLocalFolders(t *testing.T) {
 
 // A run that was interrupted is resumed by the command that the interrupted one names.
 func TestResume(t *testing.T) {
-	c := newCLI(t)
-	t.Setenv("FORGE_MODEL", c.tape(servertest.GreeterTape))
-	ctx, cancel := context.WithCancel(t.Context())
+	t.Parallel()
+	c := newLocalCLI(t)
+	c.env["FORGE_MODEL"] = c.tape(servertest.GreeterTape)
+	ctx, cancel := context.WithCancel(c.context())
 	var out bytes.Buffer
 	if code := Main(ctx, []string{"run", "--repo", c.repo, "Put a comma after hello"}, writerFunc(func(p []byte) (int, error) {
 		if bytes.Contains(p, []byte("implement")) {
@@ -231,12 +306,23 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// Covers T4, T6, I2, V1: a task in words on a local repository, and every view of
-// the run that comes of it; then the same again from its tape.
+// Covers T4, T6, I2, V1, M1, M2, V6: a task in words on a local repository, and every view
+// of the run that comes of it; then the same again from its tape. What its model is sent is
+// held below a limit.
 func TestLocalRun(t *testing.T) {
-	c := newCLI(t)
-	model := c.tape(servertest.GreeterTape)
-	c.run(shell.Done, []string{"verified", "is on the branch forge/put-a-comma"}, "run", "--repo", c.repo, "--model", model, "Put a comma after hello")
+	t.Parallel()
+	c := newLocalCLI(t)
+	models, err := agenttest.NewServer([]byte(servertest.GreeterTape))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer models.Close()
+	c.env["ANTHROPIC_BASE_URL"], c.env["ANTHROPIC_API_KEY"] = models.URL, "sk-ant-test-0000000000"
+	c.run(shell.Done, []string{"0 runs ended", "no data"}, "metrics")
+	c.run(shell.Misused, []string{"no runs yet"}, "metrics", "--repo", "greet")
+	c.run(shell.Done, []string{"verified", "is on the branch forge/put-a-comma"}, "run", "--repo", c.repo, "--model", "anthropic/tape", "Put a comma after hello")
+	checkTokens(t, models, 13_500) // 12,854 now
+	c.metrics(t)
 	branch := strings.TrimSpace(c.git("branch", "--list", "forge/*", "--format", "%(refname:short)"))
 	if got := c.git("show", branch+":greet.sh"); got != "echo hello, $1\n" {
 		t.Errorf("greet.sh on %s is %q", branch, got)
@@ -266,9 +352,10 @@ func TestLocalRun(t *testing.T) {
 // Covers T7: a local run that waits is answered by another command, which goes on
 // with it; a second answer gets a polite line.
 func TestLocalAnswer(t *testing.T) {
-	c := newCLI(t)
+	t.Parallel()
+	c := newLocalCLI(t)
 	tape := strings.Replace(servertest.GreeterTape, "risk: 1\nfindings: []", "risk: 90\nneeds_human: it greets people\nfindings: []", 1)
-	t.Setenv("FORGE_MODEL", c.tape(tape))
+	c.env["FORGE_MODEL"] = c.tape(tape)
 	c.run(shell.Waiting, []string{"it greets people", "forge answer 1 CHOICE"}, "run", "--repo", c.repo, "Put a comma after hello")
 	c.run(shell.Failed, []string{"not one of the choices"}, "answer", "1", "raise", "5")
 	c.run(shell.Done, []string{"Iteration 1"}, "answer", "1", "history")
@@ -284,13 +371,12 @@ func TestLocalAnswer(t *testing.T) {
 // Covers T7: what agents ask is answered by a letter with words beside it; a letter within
 // words, and words that may take it back, decide nothing.
 func TestLocalChoose(t *testing.T) {
-	c := newCLI(t)
-	if err := os.WriteFile(filepath.Join(c.repo, ".github", "forge.yml"), []byte("tests: {commands: [sh test.sh]}\nupstream: {enabled: true}\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	t.Parallel()
+	c := newLocalCLI(t)
+	c.write(map[string]string{".github/forge.yml": "tests: {commands: [sh test.sh]}\nupstream: {enabled: true}\n"})
 	c.commit("feedback between agents")
 	const asks = "-- implementer 1/1 --\n>>> submit\nsummary: Nothing yet.\nunable: where?\n-- resolve 1/1 --\n>>> submit\nchoice: limit\ncriterion: AC1\nwhy: no\n"
-	t.Setenv("FORGE_MODEL", c.tape(strings.ReplaceAll(servertest.GreeterTape, "-- implementer */", "-- implementer 1@2/")+asks))
+	c.env["FORGE_MODEL"] = c.tape(strings.ReplaceAll(servertest.GreeterTape, "-- implementer */", "-- implementer 1@2/") + asks)
 	c.run(shell.Waiting, []string{"AC1 is a known limitation", "AC1 says now:"}, "run", "--repo", c.repo, "Put a comma after hello")
 	c.run(shell.Failed, []string{"a question decides nothing"}, "answer", "1", "choose", "b?")
 	c.run(shell.Failed, []string{"one letter alone, from a to b, with words behind `--words`"}, "answer", "1", "choose", "b", "in", "greet.sh")
@@ -300,6 +386,7 @@ func TestLocalChoose(t *testing.T) {
 
 // An issue by its URL, worked on right here as the App.
 func TestRunIssue(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	gh, err := githubtest.New(githubtest.Options{Dir: c.dir, Manifest: demo.Manifest()})
 	if err != nil {
@@ -310,9 +397,7 @@ func TestRunIssue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, value := range env {
-		t.Setenv(name, value)
-	}
+	maps.Copy(c.env, env)
 	if _, err := gh.AddRepo("acme", "greet", servertest.Greeter()); err != nil {
 		t.Fatal(err)
 	}
@@ -333,7 +418,9 @@ func TestRunIssue(t *testing.T) {
 // that was given up can be handled again.
 // A backup comes back, and what was there meanwhile is kept.
 func TestBackupAndRestore(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
+	c.env["FORGE_UNSAFE_NO_SANDBOX"] = "true" // the doctor looks at no sandbox
 	c.run(shell.Done, []string{"No deliveries"}, "deliveries")
 	backup := strings.TrimSpace(c.run(shell.Done, []string{filepath.Join(c.dir, "state", "backups")}, "backup"))
 	c.run(shell.Done, []string{"copy.db"}, "backup", filepath.Join(c.dir, "copy.db"))
@@ -346,16 +433,15 @@ func TestBackupAndRestore(t *testing.T) {
 
 // Every problem of settings that cannot be read is told by itself.
 func TestDoctorOnUnreadableSettings(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
-	file := filepath.Join(c.dir, "wrong.yml")
-	if err := os.WriteFile(file, []byte("listen: [1]\ngithub: a\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := c.file("wrong.yml", "listen: [1]\ngithub: a\n")
 	c.run(shell.Failed, []string{"✗ settings      " + file + ":1:", "✗ settings      " + file + ":2:", "2 to mend"}, "doctor", "--config", file)
 }
 
 // Who is told of events is shown, and can be told again.
 func TestBusCommand(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	c.run(shell.Done, []string{"Nobody is told of events"}, "bus")
 	c.run(shell.Failed, []string{`no subscriber "ci"`}, "bus", "resume", "ci")
@@ -368,16 +454,11 @@ func TestBusCommand(t *testing.T) {
 
 	for name, words := range map[string]string{"url": "https://ci.example.com/forge", "secret": "0123456789abcdef0123456789abcdef",
 		"forge.yml": "subscribers: {ci: {url_file: " + filepath.Join(c.dir, "url") + ", secret_file: " + filepath.Join(c.dir, "secret") + "}}\n"} {
-		if err := os.WriteFile(filepath.Join(c.dir, name), []byte(words), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		c.file(name, words)
 	}
 	config := filepath.Join(c.dir, "forge.yml")
 	c.run(shell.Done, []string{"ci is not paused"}, "bus", "resume", "ci", "--config", config)
-	db, err := store.Open(t.Context(), filepath.Join(c.dir, "state", "forge.db"), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := c.db()
 	defer db.Close()
 	at := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	if err := db.Subscribe(t.Context(), bus.Cursor("ci"), at); err != nil {
@@ -393,12 +474,10 @@ func TestBusCommand(t *testing.T) {
 }
 
 func TestDeliveriesCommand(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	c.run(shell.Done, []string{"No deliveries"}, "deliveries")
-	db, err := store.Open(t.Context(), filepath.Join(c.dir, "state", "forge.db"), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := c.db()
 	now := time.Now()
 	if err := db.KeepDeliveries(t.Context(), []record.Delivery{{GUID: "good", Event: "ping", Received: now, Payload: []byte("{}")},
 		{GUID: "bad", Event: "issues", Action: "opened", Repo: "acme/greet", Received: now, Payload: []byte("{}")}}); err != nil {

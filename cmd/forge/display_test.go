@@ -15,6 +15,7 @@ import (
 
 // The lines of a run name what keeps it from being green, and who let it pass all the same.
 func TestNarrateTheVerdict(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 3, 1, 14, 5, 0, 0, time.Local)
 	ref := &pipeline.PhaseRef{Phase: pipeline.PhaseTest, Iteration: 1}
 	run := &pipeline.Run{State: pipeline.StateVerified,
@@ -65,6 +66,7 @@ func TestNarrateTheVerdict(t *testing.T) {
 
 // The choices of a run that waits are given as commands of the terminal.
 func TestChoicesInTheTerminal(t *testing.T) {
+	t.Parallel()
 	gate := pipeline.Gate{Question: "why", Choices: []pipeline.Choice{{Name: "approve"}, {Name: "continue", Arg: "N"}}}
 	run := &pipeline.Run{ID: 7, State: pipeline.StateWaiting}
 	run.Gates = append(run.Gates, gate)
@@ -75,6 +77,7 @@ func TestChoicesInTheTerminal(t *testing.T) {
 
 // A run whose model has no price never says that it cost nothing.
 func TestCostThatIsNotKnown(t *testing.T) {
+	t.Parallel()
 	d := newDisplay(new(strings.Builder), time.Now())
 	d.live = true
 	d.refresh(&pipeline.Run{State: pipeline.StateRunning,
@@ -89,6 +92,7 @@ func TestCostThatIsNotKnown(t *testing.T) {
 
 // A run that has ended is in no phase.
 func TestListRuns(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	rows := []store.RunRow{{ID: 2, State: pipeline.StateWaiting, Phase: pipeline.PhaseReview, Iteration: 1},
 		{ID: 1, State: pipeline.StateVerified, Phase: pipeline.PhaseTest, Iteration: 3},
@@ -106,6 +110,7 @@ func TestListRuns(t *testing.T) {
 
 // Who let what pass is a part of what a run is, at whichever head it was.
 func TestShowWaivers(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	run := &pipeline.Run{ID: 1, State: pipeline.StateVerified, Consent: pipeline.Consent{Waivers: []pipeline.Waiver{
 		{By: pipeline.Actor{Login: "ann"}, What: "1 file of the change could not be shown to the reviewer: logo.png", Head: "1234567890"},
@@ -123,6 +128,7 @@ func TestShowWaivers(t *testing.T) {
 
 // What models and strangers write makes no line of its own, and does not drive the terminal.
 func TestDisplayOneLine(t *testing.T) {
+	t.Parallel()
 	var out strings.Builder
 	d := newDisplay(&out, time.Now())
 	d.print(time.Now(), line{"start", "a title\n  9.0s  verified  \x1b[31mall\x1b[0m \u202egood"})
@@ -133,6 +139,7 @@ func TestDisplayOneLine(t *testing.T) {
 
 // What people are told to type is for the terminal; modules are named in any case.
 func TestTyped(t *testing.T) {
+	t.Parallel()
 	run := &pipeline.Run{ID: 7, Parts: []module.Part{{ID: "auth"}}}
 	got := typed(run, "`/forge auth continue 2` or `/forge continue` with words on further lines")
 	if want := "`forge answer 7/auth continue 2` or `forge answer 7 continue` with words behind `--words`"; got != want {
@@ -145,6 +152,7 @@ func TestTyped(t *testing.T) {
 
 // A review that leaves open what was found before approves nothing.
 func TestNarrateWhatStaysOpen(t *testing.T) {
+	t.Parallel()
 	p := pipelinetest.New(config.Default(), pipeline.Task{Issue: 1})
 	if err := p.Play("plan ok\nimplement a\nreview ruled error a\nimplement b\nreview ruled ok; unchanged a\n"); err != nil {
 		t.Fatal(err)

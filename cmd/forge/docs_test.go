@@ -20,6 +20,7 @@ const top = "../.."
 
 // The README is for a maintainer in a hurry.
 func TestReadmeIsShort(t *testing.T) {
+	t.Parallel()
 	if n := len(strings.Fields(read(t, filepath.Join(top, "README.md")))); n > 900 {
 		t.Errorf("the README has %d words, over 900", n)
 	}
@@ -34,6 +35,7 @@ var (
 
 // What GitHub and engines of containers read is YAML, and each action has a version.
 func TestDeployFilesAreYAML(t *testing.T) {
+	t.Parallel()
 	var files []string
 	for _, glob := range []string{"workflows/*.yml", "ISSUE_TEMPLATE/*.yml", "deploy/*.yml", "deploy/helm/*.yaml"} {
 		list, _ := filepath.Glob(filepath.Join(top, ".github", glob))
@@ -74,6 +76,7 @@ func TestDeployFilesAreYAML(t *testing.T) {
 
 // What the documents link to exists, and the files, commands and tests that they name.
 func TestDocuments(t *testing.T) {
+	t.Parallel()
 	tests := map[string]bool{}
 	for _, s := range sources(t) {
 		for _, d := range s.file.Decls {
@@ -115,6 +118,7 @@ func TestDocuments(t *testing.T) {
 
 // The table of all commands has each of them.
 func TestEveryCommandIsDocumented(t *testing.T) {
+	t.Parallel()
 	_, table, _ := strings.Cut(read(t, filepath.Join(top, ".github", "docs", "loop.md")), "## All commands")
 	for _, c := range command.All {
 		if !regexp.MustCompile("`" + regexp.QuoteMeta(command.Write("", c.Name)) + "[ `]").MatchString(table) {
@@ -125,6 +129,7 @@ func TestEveryCommandIsDocumented(t *testing.T) {
 
 // What the table of promises names is run by CI, or marked as what is not.
 func TestPromisesOfSoak(t *testing.T) {
+	t.Parallel()
 	soak, others := map[string]bool{}, map[string]bool{}
 	for _, s := range sources(t) {
 		for _, d := range s.file.Decls {

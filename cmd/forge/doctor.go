@@ -52,11 +52,11 @@ func diagnose(cmd *cobra.Command, repo string) []server.Diagnosis {
 			path = "forge.yml"
 		}
 	}
-	cfg, err := settings.Server(path, os.Getenv)
+	cfg, err := settings.Server(path, shell.Getenv(cmd))
 	if err != nil {
 		return server.Unreadable(err)
 	}
-	return server.Doctor(cmd.Context(), server.Options{Config: cfg, Log: slog.New(slog.DiscardHandler)}, repo)
+	return server.Doctor(cmd.Context(), wired(cmd.Context(), server.Options{Config: cfg, Log: slog.New(slog.DiscardHandler)}), repo)
 }
 
 func printDiagnoses(cmd *cobra.Command, list []server.Diagnosis) {

@@ -47,6 +47,7 @@ func writePairs(t *testing.T, name string) string {
 }
 
 func TestEvaluateIdentity(t *testing.T) {
+	t.Parallel()
 	plain, zipped := writePairs(t, "pairs.jsonl"), writePairs(t, "pairs.jsonl.gz")
 	evaluate := func(args ...string) (string, error) {
 		var out bytes.Buffer

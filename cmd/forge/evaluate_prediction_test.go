@@ -16,6 +16,7 @@ import (
 
 // The figures of prediction have these names, for whoever reads them by machine.
 func TestEvaluatePrediction(t *testing.T) {
+	t.Parallel()
 	var lines strings.Builder
 	for i := range 60 {
 		fmt.Fprintf(&lines, `{"valid": %v, "text": "The name is wrong %d", "path": "a.go", "line": 1, "end": 2, "category": "Code Defect", "context": "Diff Level", "by": "w%d", "language": "Go", "pull": "o/r%d/pull/1"}`+"\n",

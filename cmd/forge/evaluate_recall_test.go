@@ -12,6 +12,7 @@ import (
 )
 
 func TestEvaluateRecall(t *testing.T) {
+	t.Parallel()
 	made := t.TempDir()
 	set := `{"kind":"learning","id":0,"date":"2026-01-01T00:00:00Z","text":"the quick brown fox jumps over a lazy dog","context":["cmd"]}
 {"kind":"query","at":1,"path":"cmd/fox.go","functions":["Jump"],"words":["the","quick","brown","fox","jumps","over","lazy","dog","one","two","three","four","five","six","seven"],"relevant":{"0":2}}

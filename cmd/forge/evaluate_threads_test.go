@@ -11,6 +11,7 @@ import (
 // What is read of the answers is measured by what became of the comments; the half that
 // is held out is so by the pull request alone. Covers H1.
 func TestEvaluateThreads(t *testing.T) {
+	t.Parallel()
 	evaluate := func(content string) (string, error) {
 		file := filepath.Join(t.TempDir(), "threads.jsonl")
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {

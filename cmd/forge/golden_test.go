@@ -32,6 +32,7 @@ func golden(t *testing.T, name string, got []byte) {
 
 // What the command line says of itself changes on purpose only.
 func TestHelpIsAsItWas(t *testing.T) {
+	t.Parallel()
 	var all bytes.Buffer
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {
@@ -52,7 +53,8 @@ func TestHelpIsAsItWas(t *testing.T) {
 // The texts that commands answer with when there is nothing yet, or when they are
 // called wrongly, change on purpose only.
 func TestAnswersAreAsTheyWere(t *testing.T) {
-	newCLI(t)
+	t.Parallel()
+	c := newCLI(t)
 	var all bytes.Buffer
 	for _, args := range [][]string{
 		{"runs"}, {"runs", "--json"}, {"show", "7"}, {"show", "x"}, {"answer", "7", "accept"}, {"answer", "7"}, {"reset", "7"},
@@ -62,7 +64,7 @@ func TestAnswersAreAsTheyWere(t *testing.T) {
 		{"serve"}, {"run"}, {"run", "https://example.com/acme/site/issues/1"}, {"replay", "7"}, {"servee"}, {"runs", "--jsn"},
 	} {
 		var out bytes.Buffer
-		code := Main(t.Context(), args, &out, &out)
+		code := Main(c.context(), args, &out, &out)
 		all.WriteString("==== forge")
 		for _, a := range args {
 			all.WriteString(" " + a)

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"forge/pipeline/needs"
 )
 
 // capabilities are the numbers of those that the Dockerfile names, as linux/capability.h has them.
@@ -24,11 +26,9 @@ var capabilities = map[string]uint{"CHOWN": 0, "DAC_OVERRIDE": 1, "FOWNER": 3, "
 // can read none of the server's files. A mount namespace has the users, where an image has
 // them in its own files; there is no container engine here.
 func TestImageWithASecondUser(t *testing.T) {
-	for _, tool := range []string{"unshare", "setpriv", "bwrap"} {
-		if _, err := exec.LookPath(tool); err != nil || os.Geteuid() != 0 {
-			t.Skipf("needs root and %s", tool)
-		}
-	}
+	needs.Root(t)
+	needs.Tools(t, "unshare", "setpriv")
+	needs.Sandbox(t)
 	file := read(t, "../../Dockerfile")
 	names := regexp.MustCompile(`--cap-add ([A-Z_,]+)`).FindStringSubmatch(file)
 	users := regexp.MustCompile(`useradd --system --uid (\d+) .* forge-worker`).FindStringSubmatch(file)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,15 +14,7 @@ import (
 // of scripts takes no time.
 func (c *cli) feature(f servertest.Feature) string {
 	c.t.Helper()
-	for name, text := range f.Files() {
-		path := filepath.Join(c.repo, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			c.t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			c.t.Fatal(err)
-		}
-	}
+	c.write(f.Files())
 	c.commit("a feature's repository")
 	return c.tape(f.Tape())
 }
@@ -31,17 +22,18 @@ func (c *cli) feature(f servertest.Feature) string {
 func (c *cli) commit(message string) {
 	c.t.Helper()
 	c.git("add", "-A")
-	c.git("-c", "user.name=ann", "-c", "user.email=ann@example.com", "commit", "-q", "-m", message)
+	c.git(commitArgs(message)...)
 }
 
 // Covers V9: on a local folder the answer to a module's question lets the whole go on, by
 // the name of the run, of its module, or of the module's run; and what is said names
 // commands that can be typed there.
 func TestLocalModuleAsks(t *testing.T) {
-	c := newCLI(t)
+	t.Parallel()
+	c := newLocalCLI(t)
 	f := servertest.Beside(2, 2)
 	f.Modules[1].Asks = true
-	t.Setenv("FORGE_MODEL", c.feature(f))
+	c.env["FORGE_MODEL"] = c.feature(f)
 	asks := []string{"b asks: ", "Large or small letters?", "Answer with `forge answer 3 CHOICE`"}
 	all := c.run(shell.Waiting, asks, "run", "--repo", c.repo, "Pieces that say who they are")
 	all += c.run(shell.Done, asks, "show", "1")
@@ -73,10 +65,11 @@ func TestLocalModuleAsks(t *testing.T) {
 // The same by the number of the module's run, and of orders: who stops or ends a module
 // or all of it is told how it goes on, and all of it hears of it.
 func TestLocalModuleOrders(t *testing.T) {
-	c := newCLI(t)
+	t.Parallel()
+	c := newLocalCLI(t)
 	f := servertest.Beside(2, 2)
 	f.Modules[1].Asks = true
-	t.Setenv("FORGE_MODEL", c.feature(f))
+	c.env["FORGE_MODEL"] = c.feature(f)
 	c.run(shell.Waiting, nil, "run", "--repo", c.repo, "Pieces that say who they are")
 	c.run(shell.Done, []string{"The module b (run 3) is stopped", "b is stopped. What you commit on its branch forge/", "`forge resume 3`"}, "answer", "3", "stop")
 	c.run(shell.Done, []string{"b is stopped"}, "show", "1")
@@ -98,15 +91,11 @@ func (c *cli) byHand(branch, file, text string) string {
 	c.t.Helper()
 	dir := filepath.Join(c.t.TempDir(), "hand")
 	c.git("worktree", "add", "-q", dir, branch)
-	path := filepath.Join(dir, file)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		c.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+	if err := writeFiles(dir, map[string]string{file: text}); err != nil {
 		c.t.Fatal(err)
 	}
 	c.git("-C", dir, "add", "-A")
-	c.git("-C", dir, "-c", "user.name=ann", "-c", "user.email=ann@example.com", "commit", "-q", "-m", "By hand: "+file)
+	c.git(append([]string{"-C", dir}, commitArgs("By hand: "+file)...)...)
 	c.git("worktree", "remove", "--force", dir)
 	return strings.TrimSpace(c.git("rev-parse", branch))
 }
@@ -123,8 +112,9 @@ var stuckTape = strings.Replace(servertest.GreeterTape, `new: "echo hello, $1"`,
 // Covers V9, T9: what a person commits on the branch of a local run after taking it over
 // is judged, and is the work from then on.
 func TestLocalTakeOver(t *testing.T) {
-	c := newCLI(t)
-	t.Setenv("FORGE_MODEL", c.tape(stuckTape))
+	t.Parallel()
+	c := newLocalCLI(t)
+	c.env["FORGE_MODEL"] = c.tape(stuckTape)
 	c.run(shell.Waiting, []string{"`forge answer 1 take-over`"}, "run", "--repo", c.repo, "Put a comma after hello")
 	branch := c.branch("forge/*")
 	c.run(shell.Done, []string{"Run 1 is stopped", "What you commit on its branch " + branch, "`forge resume 1`"}, "answer", "1", "take-over")
@@ -143,8 +133,9 @@ func TestLocalTakeOver(t *testing.T) {
 
 // What is on the branch counts, too, where somebody answers without stopping the run.
 func TestLocalCommitBeforeAnswer(t *testing.T) {
-	c := newCLI(t)
-	t.Setenv("FORGE_MODEL", c.tape(stuckTape))
+	t.Parallel()
+	c := newLocalCLI(t)
+	c.env["FORGE_MODEL"] = c.tape(stuckTape)
 	c.run(shell.Waiting, nil, "run", "--repo", c.repo, "Put a comma after hello")
 	head := c.byHand(c.branch("forge/*"), "greet.sh", "echo \"hello, $1\"\n")
 	c.run(shell.Done, []string{"Run 1 is accepted"}, "answer", "1", "accept")
@@ -154,7 +145,7 @@ func TestLocalCommitBeforeAnswer(t *testing.T) {
 // during runs a command, and does something once when it prints the words.
 func (c *cli) during(words string, do func(), args ...string) (code int, out string) {
 	var b bytes.Buffer
-	code = Main(c.t.Context(), args, writerFunc(func(p []byte) (int, error) {
+	code = Main(c.context(), args, writerFunc(func(p []byte) (int, error) {
 		if do != nil && bytes.Contains(p, []byte(words)) {
 			do()
 			do = nil
@@ -167,12 +158,11 @@ func (c *cli) during(words string, do func(), args ...string) (code int, out str
 // What is committed while the work goes on is taken in before it is verified: on the
 // branch that it began from, whatever is checked out by then, and on its own.
 func TestLocalCommitsMeanwhile(t *testing.T) {
-	c := newCLI(t)
-	t.Setenv("FORGE_MODEL", c.tape(servertest.GreeterTape))
+	t.Parallel()
+	c := newLocalCLI(t)
+	c.env["FORGE_MODEL"] = c.tape(servertest.GreeterTape)
 	code, out := c.during("reviewing the change", func() {
-		if err := os.WriteFile(filepath.Join(c.repo, "README"), []byte("It greets.\n"), 0o644); err != nil {
-			t.Error(err)
-		}
+		c.write(map[string]string{"README": "It greets.\n"})
 		c.commit("say what it is")
 		c.git("checkout", "-q", "-b", "elsewhere")
 	}, "run", "--repo", c.repo, "Put a comma after hello")
@@ -192,35 +182,22 @@ func TestLocalCommitsMeanwhile(t *testing.T) {
 // Covers V9: a person's commit on the branch of a module is judged as the module's own
 // work is: what is another module's stays as it was.
 func TestLocalModuleTakeOver(t *testing.T) {
-	for _, tt := range []struct {
-		name, file string
-		code       int
-		want       string
-	}{
-		{"its own file", "b/run.sh", shell.Done, "b is in"},
-		{"another module's file", "a/run.sh", shell.Waiting, "b asks"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			c := newCLI(t)
-			f := servertest.Beside(2, 2)
-			f.Modules[1].Wrong = true
-			model := c.feature(f)
-			config := "tests: {commands: [sh test.sh]}\nmodules: {mode: auto, min_gain: 0, parallel: 2, iterations: 1}\n"
-			if err := os.WriteFile(filepath.Join(c.repo, ".github", "forge.yml"), []byte(config), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			c.commit("one attempt")
-			t.Setenv("FORGE_MODEL", model)
-			c.run(shell.Waiting, []string{"b asks"}, "run", "--repo", c.repo, "Pieces that say who they are")
-			c.run(shell.Done, []string{"b is stopped", "`forge resume 3`"}, "answer", "3", "stop")
-			branch := c.branch("forge/*--b")
-			head := c.byHand(branch, "b/run.sh", "# It says who it is.\necho b\n")
-			if tt.file != "b/run.sh" {
-				head = c.byHand(branch, tt.file, "# It says who it is.\necho b\n")
-			}
-			c.run(shell.Waiting, []string{"b asks"}, "resume", "3")
-			c.run(shell.Done, []string{"head " + head[:12]}, "show", "1/b")
-			c.run(tt.code, []string{tt.want}, "answer", "3", "continue")
-		})
-	}
+	t.Parallel()
+	c := newLocalCLI(t)
+	f := servertest.Beside(2, 2)
+	f.Modules[1].Wrong = true
+	c.env["FORGE_MODEL"] = c.feature(f)
+	c.write(map[string]string{".github/forge.yml": "tests: {commands: [sh test.sh]}\nmodules: {mode: auto, min_gain: 0, parallel: 2, iterations: 1}\n"})
+	c.commit("one attempt")
+	c.run(shell.Waiting, []string{"b asks"}, "run", "--repo", c.repo, "Pieces that say who they are")
+	c.run(shell.Done, []string{"b is stopped", "`forge resume 3`"}, "answer", "3", "stop")
+	branch := c.branch("forge/*--b")
+	c.byHand(branch, "b/run.sh", "# It says who it is.\necho b\n")
+	head := c.byHand(branch, "a/run.sh", "# It says who it is.\necho b\n")
+	c.run(shell.Waiting, []string{"b asks"}, "resume", "3")
+	c.run(shell.Done, []string{"head " + head[:12]}, "show", "1/b")
+	c.run(shell.Waiting, []string{"2 of 2 passed", "b asks", "a/run.sh is in conflict, and belongs to the module a"}, "answer", "3", "continue")
+	head = c.byHand(branch, "a/run.sh", ":\n") // as it was
+	c.run(shell.Done, []string{"3 of 3 passed", "b is in"}, "answer", "3", "continue")
+	c.git("merge-base", "--is-ancestor", head, branch)
 }

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"forge/cmd/forge/monitoring"
@@ -21,6 +22,7 @@ var loggerName = regexp.MustCompile(`(?i)^(log|logger)$`)
 // Log lines carry the keys of the catalogue and no others, so that people can
 // search for them; and every key of the catalogue is in use.
 func TestLogKeys(t *testing.T) {
+	t.Parallel()
 	keys := map[string]bool{}
 	for line := range strings.SplitSeq(monitoring.LogKeys, "\n") {
 		if cells := strings.Split(line, "|"); len(cells) > 2 && strings.Contains(cells[1], "`") {
@@ -111,9 +113,16 @@ func constant(x ast.Expr, consts map[string]string) (string, bool) {
 
 // textConstants are the packages' constants that are texts, by directory and name.
 func textConstants(t *testing.T) map[string]map[string]string {
+	t.Helper()
+	sources(t) // that they can be read
+	return constants()
+}
+
+var constants = sync.OnceValue(func() map[string]map[string]string {
 	out := map[string]map[string]string{}
+	list, _ := parsed()
 	for range 2 { // some are made of others
-		for _, s := range sources(t) {
+		for _, s := range list {
 			if out[s.dir] == nil {
 				out[s.dir] = map[string]string{}
 			}
@@ -134,4 +143,4 @@ func textConstants(t *testing.T) map[string]map[string]string {
 		}
 	}
 	return out
-}
+})

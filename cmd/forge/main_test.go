@@ -1,11 +1,16 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
+	"forge/cmd/forge/demo"
 	"forge/cmd/forge/shell"
 )
+
+// scratch is for what tests share; it is removed at the end.
+var scratch string
 
 // TestMain lets the test binary stand in for the program: as a worker, which the
 // sandbox starts, and as the whole command, which the end-to-end tests start.
@@ -14,9 +19,13 @@ func TestMain(m *testing.M) {
 		main()
 		os.Exit(shell.Done)
 	}
-	code := m.Run()
-	if dir, err := buildCache(); err == nil && os.Getenv("FORGE_E2E_CACHE") == "" {
-		os.RemoveAll(dir)
+	dir, err := demo.TempDir()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(shell.Failed)
 	}
+	scratch = dir
+	code := m.Run()
+	os.RemoveAll(dir)
 	os.Exit(code)
 }

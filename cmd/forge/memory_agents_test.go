@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -53,6 +54,7 @@ func said(key, content string, weight float64) pipeline.Learning {
 // around it stays, and a repeat changes nothing. Words that no person with write
 // access stands behind are not in it.
 func TestMemoryAgents(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	if out := c.run(shell.Done, nil, "memory", "agents", "--repo", greetRepo); out != "" {
 		t.Errorf("with nothing remembered it says %q", out)
@@ -118,6 +120,7 @@ func TestMemoryAgents(t *testing.T) {
 // The App proposes the section by a pull request, once; it goes on from what people
 // made of it, and never over their commits.
 func TestMemoryAgentsPull(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	gh, err := githubtest.New(githubtest.Options{Dir: t.TempDir(), Manifest: demo.Manifest()})
 	if err != nil {
@@ -136,11 +139,8 @@ func TestMemoryAgentsPull(t *testing.T) {
 	must(err)
 	env, err := demo.Environment(gh, t.TempDir(), []byte(servertest.GreeterTape))
 	must(err)
-	for k, v := range env {
-		if k != "FORGE_STATE_DIR" {
-			t.Setenv(k, v)
-		}
-	}
+	delete(env, "FORGE_STATE_DIR")
+	maps.Copy(c.env, env)
 	propose := func(want string) {
 		t.Helper()
 		c.run(shell.Done, []string{want}, "memory", "agents", "--repo", greetRepo, "--pull")

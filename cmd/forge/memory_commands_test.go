@@ -20,6 +20,7 @@ import (
 // What belongs to another repository or to the organisation is neither shown nor
 // forgotten from here; what was forgotten comes back by who says it again.
 func TestSlashCommandsOfTheMemory(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	db := c.dbWith(t, "repo:acme/site", "repo:acme/other", "org:acme")
 	ann, bob, at := pipeline.Actor{ID: 1, Login: "ann"}, pipeline.Actor{ID: 2, Login: "bob"}, march

@@ -56,6 +56,7 @@ func (c *cli) db() *store.DB {
 // Covers H7, M3: what is remembered can be listed, found, read with its evidence,
 // changed and forgotten, and who did it is kept.
 func TestMemoryCommands(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	c.run(shell.Done, []string{"Nothing is remembered yet", "/forge remember", "import"}, "memory", "list")
 	if got := c.run(shell.Done, nil, "memory", "list", "--json"); strings.TrimSpace(got) != "[]" {
@@ -126,6 +127,7 @@ func TestMemoryCommands(t *testing.T) {
 }
 
 func TestMemoryUsage(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	for _, args := range []string{"list now", "list --limit 0", "list --skip -1", "list --scope a/b/c", "list --scope team:x", "search",
 		"show x", "show", "show 0", "edit 1",
@@ -145,6 +147,7 @@ func TestMemoryUsage(t *testing.T) {
 
 // Covers L5: which runs were given a learning, and whether they used it.
 func TestMemoryShowUses(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	now := time.Now()
 	c.run(shell.Done, []string{"1 new"}, "memory", "import",
@@ -171,6 +174,7 @@ func TestMemoryShowUses(t *testing.T) {
 // What comes from another installation keeps the blanks of its code, and says that its run is
 // of that one; what cannot be is not taken in.
 func TestMemoryFromElsewhere(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	at := march()
 	e := wrapErrors("repo:acme/site", "a", at)
@@ -205,6 +209,7 @@ func TestMemoryFromElsewhere(t *testing.T) {
 // What is exported and taken in by another server is the same there; a file that
 // people edited changes words, and what was forgotten stays so.
 func TestMemoryFiles(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	at := march()
 	site := c.file("site.md", string(export.Write("repo:acme/site", []export.Entry{wrapErrors("repo:acme/site", "a", at), wrapErrors("repo:acme/site", "b", at)})))
@@ -266,6 +271,7 @@ func (c *cli) idOf(key string) string {
 
 // A mistake in one file is named with its line, and nothing of any is taken in.
 func TestMemoryImportMistakes(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	at := march()
 	good := c.file("good.md", string(export.Write("org:acme", []export.Entry{wrapErrors("org:acme", "a", at)})))

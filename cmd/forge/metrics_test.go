@@ -9,19 +9,15 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"forge/cmd/forge/server/servertest"
 	"forge/cmd/forge/shell"
 	"forge/learn/metrics"
 	"forge/pipeline/record"
 )
 
-// Covers M1, M2, V6: the metrics of a run that really happened, on the screen, as
-// JSON and as CSV, and how mistakes are answered.
-func TestMetricsCommand(t *testing.T) {
-	c := newCLI(t)
-	c.run(shell.Done, []string{"0 runs ended", "no data"}, "metrics")
-	c.run(shell.Misused, []string{"no runs yet"}, "metrics", "--repo", "greet")
-	c.run(shell.Done, []string{"verified"}, "run", "--repo", c.repo, "--model", c.tape(servertest.GreeterTape), "Put a comma after hello")
+// metrics holds the metrics of one run that really happened, on the screen, as JSON and
+// as CSV, and how mistakes are answered.
+func (c *cli) metrics(t *testing.T) {
+	t.Helper()
 	c.run(shell.Done, []string{"1 run ended", "success", "100 %", "1 of 10 runs needed", "edit", "Loop 2"}, "metrics")
 	c.run(shell.Misused, []string{"did you mean --days 30?"}, "metrics", "--days", "28")
 	c.run(shell.Misused, []string{"did you mean --days 90?"}, "metrics", "--days", "365")
@@ -75,6 +71,7 @@ func manyRows(now time.Time) (rows []record.MetricRow) {
 // The screen is aligned, and no line is wider than it, at any width; what it
 // gives up first is what counts least.
 func TestMetricsScreen(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 3, 8, 12, 0, 0, 0, time.UTC)
 	sums := metrics.NewSums(metrics.Options{Days: 90, Now: now})
 	for _, r := range manyRows(now) {
@@ -107,6 +104,7 @@ func TestMetricsScreen(t *testing.T) {
 }
 
 func TestAmounts(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		v    float64
 		unit string

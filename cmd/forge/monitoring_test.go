@@ -2,14 +2,10 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"io"
-	"log/slog"
-	"maps"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -22,15 +18,10 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"forge/cmd/forge/demo"
 	"forge/cmd/forge/monitoring"
-	"forge/cmd/forge/server"
-	"forge/cmd/forge/server/servertest"
-	"forge/cmd/forge/settings"
 	"forge/cmd/forge/shell"
 	"forge/github/githubtest"
 	"forge/learn/metrics"
-	"forge/pipeline"
 )
 
 // rules are Prometheus' rule files, as far as Forge uses them. Unknown keys are errors.
@@ -92,7 +83,7 @@ func dashboardFile(t *testing.T) (b board) {
 // scraped is what a real server tells a monitor after a run, with a budget set.
 func scraped(t *testing.T) map[string]*dto.MetricFamily {
 	t.Helper()
-	s := verifiedServer(t, map[string]string{"FORGE_DAY_USD": "50", "FORGE_MONTH_USD": "500"})
+	s, _ := verifiedServer(t, githubtest.DeliveryFaults{}, map[string]string{"FORGE_DAY_USD": "50", "FORGE_MONTH_USD": "500"})
 	if _, err := s.DB.MeasureRuns(t.Context(), metrics.Of); err != nil {
 		t.Fatal(err)
 	}
@@ -113,81 +104,10 @@ func scraped(t *testing.T) map[string]*dto.MetricFamily {
 	return families
 }
 
-// verifiedServer is a server in this process that has carried a run to its end on a
-// local GitHub.
-func verifiedServer(t *testing.T, more map[string]string) *server.Server {
-	t.Helper()
-	dir, err := demo.TempDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	gh, err := githubtest.New(githubtest.Options{Dir: dir, Manifest: demo.Manifest()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { gh.Close() })
-	env, err := demo.Environment(gh, dir, []byte(servertest.GreeterTape))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := exec.LookPath("bwrap"); err != nil {
-		env["FORGE_UNSAFE_NO_SANDBOX"] = "true"
-	}
-	maps.Copy(env, more)
-	cfg, err := settings.Server("", func(k string) string { return env[k] })
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan pipeline.State, 1)
-	s, err := server.Listen(t.Context(), server.Options{Config: cfg, Log: slog.New(slog.DiscardHandler), Settle: 10 * time.Millisecond,
-		OnEvents: func(run *pipeline.Run, _ []pipeline.Event) {
-			if run.State != pipeline.StateRunning && run.Published.Rev >= run.Rev {
-				select {
-				case ended <- run.State:
-				default:
-				}
-			}
-		}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), server.DrainTime)
-		defer cancel()
-		if err := s.Stop(ctx); err != nil {
-			t.Errorf("stop: %v", err)
-		}
-	})
-	gh.SetHook(s.URL + "/webhook")
-	repo, err := gh.AddRepo("acme", "greet", servertest.Greeter())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := gh.Install(repo); err != nil {
-		t.Fatal(err)
-	}
-	n, err := gh.As("acme").OpenIssue(repo, "The greeting lacks its comma", "It prints `hello Ann` where `hello, Ann` is right.")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := gh.As("acme").Label(repo, n, "forge"); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case state := <-ended:
-		if state != pipeline.StateVerified {
-			t.Fatalf("the run is %s", state)
-		}
-	case <-time.After(time.Minute):
-		t.Fatal("no run has ended after a minute")
-	}
-	return s
-}
-
 // Every metric and label that an alert or a panel asks for is in a real scrape, and
 // so is every value of a label that Forge itself gives.
 func TestExpressions(t *testing.T) {
+	t.Parallel()
 	families := scraped(t)
 	have := map[string]map[string][]string{} // metric, label, values
 	for name, f := range families {
@@ -269,6 +189,7 @@ func TestExpressions(t *testing.T) {
 // Every alert says how bad it is, what is the matter and what to do, with commands
 // that exist.
 func TestAlerts(t *testing.T) {
+	t.Parallel()
 	names := map[string]bool{}
 	count := 0
 	for _, g := range alerts(t).Groups {
@@ -326,6 +247,7 @@ func checkCommands(t *testing.T, where, text string) {
 // The dashboard can be imported: ids are unique, panels do not overlap and fill
 // rows of 24, and all ask the chosen data source.
 func TestDashboardFile(t *testing.T) {
+	t.Parallel()
 	b := dashboardFile(t)
 	ids, taken, rows := map[int]string{}, map[[2]int]string{}, []string{}
 	for _, p := range b.Panels {
@@ -374,6 +296,7 @@ func TestDashboardFile(t *testing.T) {
 
 // The files come out of the binary as they are in the tree.
 func TestMonitoringCommand(t *testing.T) {
+	t.Parallel()
 	for name, file := range map[string]string{"alerts": "alerts.yml", "grafana": "grafana.json", "logs": "log-keys.md"} {
 		want, err := os.ReadFile(filepath.Join("monitoring", file))
 		if err != nil {
@@ -388,6 +311,7 @@ func TestMonitoringCommand(t *testing.T) {
 
 // Log lines are text or JSON, and nothing else.
 func TestLogFormat(t *testing.T) {
+	t.Parallel()
 	for format, want := range map[string]string{"text": "level=WARN msg=hello run=7\n", "json": `"level":"WARN","msg":"hello","run":7}`} {
 		var errs bytes.Buffer
 		cmd := rootCommand()

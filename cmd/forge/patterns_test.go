@@ -8,6 +8,7 @@ import (
 
 // Expressions that are compiled at their first use are right all the same.
 func TestRulePatterns(t *testing.T) {
+	t.Parallel()
 	consts := textConstants(t)
 	checked := 0
 	for _, s := range sources(t) {

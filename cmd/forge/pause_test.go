@@ -8,7 +8,9 @@ import (
 
 // Covers S30: the kill switch needs no server; what it says stays said.
 func TestPauseCommand(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
+	c.env["FORGE_UNSAFE_NO_SANDBOX"] = "true" // the doctor looks at no sandbox
 	c.run(shell.Done, []string{"Nothing is paused"}, "pauses")
 	c.run(shell.Done, []string{"The work of all repositories is paused"}, "pause", "the", "model", "goes", "wild")
 	c.run(shell.Done, []string{"is paused already"}, "pause")

@@ -13,6 +13,7 @@ import (
 // Covers S29: what a command of Forge's holds in memory and in its environment is not for
 // other processes of its user, and no crash writes it to a disk.
 func TestCommandsArePrivate(t *testing.T) {
+	t.Parallel()
 	binary, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
 		t.Fatal(err)

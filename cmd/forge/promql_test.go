@@ -130,6 +130,7 @@ func figureKeys() (keys []string) {
 }
 
 func TestSelectors(t *testing.T) {
+	t.Parallel()
 	got, err := selectors(`max by (state, x) (delta(forge_runs{state=~"a|b", x!=""}[1d])) > 3 * 86400 and absent(forge_y)`)
 	want := []selector{{"forge_runs", []matcher{{"state", "=~", "a|b"}, {"x", "!=", ""}}, []string{"state", "x"}}, {"forge_y", nil, nil}}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(selector{}, matcher{})); diff != "" || err != nil {

@@ -12,6 +12,7 @@ import (
 // Where tests are wanted as proofs, a run's own pages say what shows each criterion, and what
 // is not proved, as the pull request does; elsewhere they are as they were.
 func TestShowProofs(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []config.Proofs{"", config.ProofsWarn, config.ProofsRequire} {
 		run := &pipeline.Run{ID: 7, Plan: &pipeline.Plan{Criteria: []pipeline.Criterion{{ID: "AC1", Text: "adds"}, {ID: "AC2", Text: "says so"}, {ID: "AC3", Text: "stays"}}}}
 		run.Config.Loop.Proofs = mode

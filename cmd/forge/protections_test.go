@@ -354,6 +354,7 @@ var protections = []protection{
 	{"pipeline/sandbox/git.go", `"core.hooksPath=/dev/null", `, ``, "TestDetonators"},
 	{"pipeline/sandbox/git.go", `"core.fsmonitor=false", `, ``, "TestDetonators"},
 	{"pipeline/sandbox/git.go", `"transfer.fsckObjects=true", "fetch.fsckObjects=true", `, ``, "TestHostileTrees"},
+	{"pipeline/sandbox/git.go", `"badDate", `, `"badDate", "hasDotgit", `, "TestHostileTrees"},
 
 	// The pages.
 	{"cmd/forge/dashboard/access/guard.go", `if g.cross.Check(r) != nil {`, `if false {`, ""},
@@ -367,7 +368,14 @@ var protections = []protection{
 	{"cmd/forge/dashboard/access/access.go", `if why := a.guard.crossSite(r); why != "" {`, `if why := ""; why != "" {`, ""},
 	{"cmd/forge/dashboard/access/access.go", `if why := whyNotHere(r); why != "" {`, `if why := ""; why != "" {`, ""},
 
-	// S30: all work stops.
+	// S32: what ends the server is set aside.
+	{"pipeline/work/crash.go", `Class: pipeline.FaultCrash, Final: aside,`, `Class: pipeline.FaultCrash, Final: aside && false,`, "TestCrashedPhase"},
+	{"pipeline/work/publish.go", `fmt.Sprint(labelRun, run.ID, labelPublish)`, `fmt.Sprint(labelRun, run.ID)`, "TestCrashedPublication"},
+
+	// S30: what anybody wrote does not end the server, and all work stops.
+	{"pipeline/untrusted/untrusted.go", `if len(open)+tags > l.depth {`, `if false {`, "FuzzDepth"},
+	{"pipeline/untrusted/untrusted.go", `if head.depth+in.depth+key.depth > l.depth {`, `if false {`, "FuzzDepth"},
+	{"pipeline/deps/pnpm.go", `return nil // it is said`, `return text`, "TestHostileManifests"},
 	{"github/transport.go", `path != own && !strings.HasPrefix(path, own+"/")`, `false`, "TestCallsNameTheID"},
 	{"github/transport.go", ` || req.URL.Scheme != t.app.rest.Scheme`, ``, "TestCallsNameTheID"},
 	{"github/client.go", `resp.StatusCode != http.StatusUnauthorized ||`, `true ||`, "TestTokenEnds"},

@@ -102,7 +102,7 @@ func replayOffline(cmd *cobra.Command, past *pipeline.Run, tape []byte) (err err
 	}
 	cfg.Run.Models = map[config.Role]string{"": "tape:" + model}
 	d := newDisplay(cmd.OutOrStdout(), time.Now())
-	a, err := server.New(ctx, server.Options{Config: cfg, Log: log, Local: true, Silent: true, Database: filepath.Join(dir, "replay.db"), OnEvents: d.onEvents})
+	a, err := server.New(ctx, wired(ctx, server.Options{Config: cfg, Log: log, Local: true, Silent: true, Database: filepath.Join(dir, "replay.db"), OnEvents: d.onEvents}))
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func runIssue(cmd *cobra.Command, owner, name string, n int) error {
 	d := newDisplay(cmd.OutOrStdout(), time.Now())
 	d.links = true
 	ctx := cmd.Context()
-	a, err := server.New(ctx, server.Options{Config: cfg, Log: log, OnEvents: d.onEvents})
+	a, err := server.New(ctx, wired(ctx, server.Options{Config: cfg, Log: log, OnEvents: d.onEvents}))
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func runLocal(cmd *cobra.Command, dir, model, words string) error {
 	}
 	ctx := cmd.Context()
 	d := newDisplay(cmd.OutOrStdout(), time.Now())
-	a, err := server.New(ctx, server.Options{Config: cfg, Log: log, Local: true, OnEvents: d.onEvents})
+	a, err := server.New(ctx, wired(ctx, server.Options{Config: cfg, Log: log, Local: true, OnEvents: d.onEvents}))
 	if err != nil {
 		return err
 	}
@@ -122,6 +122,17 @@ func runLocal(cmd *cobra.Command, dir, model, words string) error {
 		return err
 	}
 	return createAndDrive(ctx, a, d, cfg, start)
+}
+
+// wiring is the key of a context's func(*server.Options), by which tests change what a
+// command starts.
+type wiring struct{}
+
+func wired(ctx context.Context, o server.Options) server.Options {
+	if change, ok := ctx.Value(wiring{}).(func(*server.Options)); ok {
+		change(&o)
+	}
+	return o
 }
 
 // createAndDrive makes the run, unless its models cannot be used, and carries it on.
@@ -272,7 +283,7 @@ func driveIssue(cmd *cobra.Command, id int64) error {
 	}
 	d := newDisplay(cmd.OutOrStdout(), time.Now())
 	d.links = true
-	a, err := server.New(cmd.Context(), server.Options{Config: cfg, Log: log, OnEvents: d.onEvents})
+	a, err := server.New(cmd.Context(), wired(cmd.Context(), server.Options{Config: cfg, Log: log, OnEvents: d.onEvents}))
 	if err != nil {
 		return err
 	}
@@ -287,7 +298,7 @@ func driveLocal(cmd *cobra.Command, id int64) error {
 		return err
 	}
 	d := newDisplay(cmd.OutOrStdout(), time.Now())
-	a, err := server.New(cmd.Context(), server.Options{Config: cfg, Log: log, Local: true, OnEvents: d.onEvents})
+	a, err := server.New(cmd.Context(), wired(cmd.Context(), server.Options{Config: cfg, Log: log, Local: true, OnEvents: d.onEvents}))
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func serveCommand() *cobra.Command {
 			if err := cfg.Ready(); err != nil {
 				return shell.Usage("%w", err)
 			}
-			s, err := server.Listen(cmd.Context(), server.Options{Config: cfg, Log: log})
+			s, err := server.Listen(cmd.Context(), server.Options{Config: cfg, Log: log, Alone: true})
 			if err != nil {
 				return err
 			}

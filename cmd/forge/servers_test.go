@@ -8,6 +8,7 @@ import (
 
 // The list of servers is empty where none runs, and a server that is not there is not drained.
 func TestServersCommand(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	c.run(shell.Done, []string{"No server runs on this database."}, "servers")
 	c.run(shell.Done, []string{"[]"}, "servers", "--json")

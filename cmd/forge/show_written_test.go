@@ -12,6 +12,7 @@ import (
 
 // What agents told each other and what roles wrote is printed with what was decided, and as JSON.
 func TestShowWritten(t *testing.T) {
+	t.Parallel()
 	run := &pipeline.Run{
 		Artefacts: []role.Artefact{{Role: role.Architect, Rev: 2, Body: "one call", Items: []role.Item{{ID: "DEC1", Kind: role.Decision, Text: "it is kept", Why: "it is quick"}}}},
 		Upstream: []upstream.Feedback{{ID: "up/1", Kind: upstream.Infeasible, From: "architect", To: "product", State: upstream.Resolved, Why: "it may ask for less",

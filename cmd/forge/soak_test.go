@@ -25,6 +25,7 @@ import (
 	"forge/github/githubtest"
 	"forge/pipeline"
 	"forge/pipeline/config"
+	"forge/pipeline/needs"
 	"forge/pipeline/store"
 )
 
@@ -253,10 +254,7 @@ func (l *labTest) tellRuns(database string) {
 // newDatabase makes a PostgreSQL database for one run.
 func newDatabase(t *testing.T) string {
 	t.Helper()
-	address := os.Getenv("FORGE_TEST_POSTGRES")
-	if address == "" {
-		t.Skip("needs PostgreSQL: set FORGE_TEST_POSTGRES=postgres://USER@HOST:PORT/DATABASE")
-	}
+	address := needs.Postgres(t)
 	ctx := context.Background()
 	conn, err := pgx.Connect(ctx, address)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 // Covers M3, L5: what learning is worth, on the screen and as JSON, from what the
 // database holds of runs and decisions.
 func TestMemoryWorth(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	c.run(shell.Done, []string{"too few runs to tell", "not decided on any finding"}, "memory", "worth")
 	c.run(shell.Misused, []string{"did you mean --days 90?"}, "memory", "worth", "--days", "100")

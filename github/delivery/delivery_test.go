@@ -1,12 +1,8 @@
 package delivery
 
 import (
-	"archive/tar"
-	"compress/gzip"
 	"encoding/json"
-	"errors"
 	"flag"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,6 +22,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // Each file of testdata/notice holds an event, its payload, and the notice that
 // it must become. Covers S20, lessons 1 and 18.
 func TestRead(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("testdata/notice/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no cases: %v", err)
@@ -95,6 +92,7 @@ func isZero(v any) bool {
 }
 
 func TestReadMalformed(t *testing.T) {
+	t.Parallel()
 	for _, in := range []string{"", "{", "[]", `{"issue":[]}`, `{"sender":{"id":"x"}}`} {
 		if n, err := Read("issues", []byte(in), Options{}); err == nil {
 			t.Errorf("Read(issues, %q) = %+v, want an error", in, n)
@@ -104,63 +102,8 @@ func TestReadMalformed(t *testing.T) {
 	}
 }
 
-// All example payloads of GitHub can be read, each with an outcome in words.
-func TestReadExamples(t *testing.T) {
-	f, err := os.Open("../../../shared/github/webhook-examples.tar.gz")
-	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("needs the contract files: ../shared/github/webhook-examples.tar.gz")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	kinds, n := map[pipeline.NoticeKind]int{}, 0
-	for tr := tar.NewReader(z); ; {
-		h, err := tr.Next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		event := filepath.Base(filepath.Dir(h.Name))
-		if h.Typeflag != tar.TypeReg || filepath.Ext(h.Name) != ".json" || filepath.Base(h.Name) == "INDEX.json" {
-			continue
-		}
-		raw, err := io.ReadAll(tr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := Read(event, raw, Options{Label: "bug", Other: true})
-		if err != nil {
-			t.Errorf("%s: %v", h.Name, err)
-			continue
-		}
-		if got.Why == "" || got.Kind == "" {
-			t.Errorf("%s: no outcome: %+v", h.Name, got)
-		}
-		if f := got.Feedback; got.Kind == pipeline.NoticeFeedback && (f == nil || got.Actor.Login == "" || f.At.IsZero() && f.Event != "push") {
-			t.Errorf("%s: a feedback without who or when: %+v %+v", h.Name, got, f)
-		}
-		kinds[got.Kind]++
-		n++
-	}
-	if n < 170 {
-		t.Errorf("examples read: %d, want all 175", n)
-	}
-	for _, k := range []pipeline.NoticeKind{pipeline.NoticeNone, pipeline.NoticeStart, pipeline.NoticeUnlabelled, pipeline.NoticeIssueClosed, pipeline.NoticeInstallation,
-		pipeline.NoticeBaseMoved, pipeline.NoticeIssueReopened, pipeline.NoticeFeedback} {
-		if kinds[k] == 0 {
-			t.Errorf("no example became a notice of kind %s: %v", k, kinds)
-		}
-	}
-}
-
 func TestParseCommand(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		body string
 		ok   bool
@@ -284,6 +227,7 @@ func TestParseCommand(t *testing.T) {
 }
 
 func TestTicked(t *testing.T) {
+	t.Parallel()
 	const open = "text\n- [ ] `/forge accept` — take it\n- [ ] `/forge cancel` — no\n"
 	for _, c := range []struct{ to, want string }{
 		{strings.Replace(open, "[ ]", "[x]", 1), "/forge accept"},

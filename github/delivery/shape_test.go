@@ -45,6 +45,7 @@ func payloads(t testing.TB) map[string][]byte {
 
 // What is decoded from the projection is what is decoded from the raw.
 func TestProject(t *testing.T) {
+	t.Parallel()
 	for name, raw := range payloads(t) {
 		readsSame(t, name, raw)
 	}
@@ -70,6 +71,7 @@ func readsSame(t *testing.T, name string, raw []byte) {
 }
 
 func TestProjectErrors(t *testing.T) {
+	t.Parallel()
 	for _, s := range []string{``, `{`, `{"action"`, `{"action":}`, `{"action":"x"`, `{"action":"x"} x`, `[`, `{"issue":{"title":"x}`,
 		`{"a":[1,2}`, `{1:2}`, `"`} {
 		part, err := deliveryShape.project(nil, []byte(s))

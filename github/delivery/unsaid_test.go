@@ -11,6 +11,7 @@ import (
 // What told Forge to remember something, and is edited or deleted by its writer, is read once
 // more, and nothing else that is edited or deleted.
 func TestUnsaid(t *testing.T) {
+	t.Parallel()
 	const words = "/forge remember Wrap errors"
 	told := command.Line{Name: "remember", Was: "Wrap errors"}
 	for _, c := range []struct {

@@ -5,6 +5,7 @@ import (
 )
 
 func TestAnswerOf(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		body, reason string
 		want         Stance

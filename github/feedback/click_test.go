@@ -14,6 +14,7 @@ import (
 // Covers H1 and lessons 28: a click means that a finding is not wanted only where nothing
 // else may have been its reason.
 func TestClicks(t *testing.T) {
+	t.Parallel()
 	file := func(lines ...string) []string {
 		return slices.Concat([]string{"package a", "func one() {", "}"}, lines, []string{"five()", "six()", "seven()"})
 	}
@@ -108,6 +109,7 @@ func TestClicks(t *testing.T) {
 // Covers H2, H3 and lessons 28: what a commit only carries along is not rewritten, and
 // what Forge did itself is not applied by who squashed it.
 func TestCarried(t *testing.T) {
+	t.Parallel()
 	const body = "```suggestion\n	store(ctx, userTable)\n```"
 	file := func(lines ...string) []string {
 		return slices.Concat([]string{"package a", "", "func one() {"}, lines, []string{"}", "", "func two() {", "	two()", "}"})
@@ -165,6 +167,7 @@ func TestCarried(t *testing.T) {
 
 // Covers H4 and H5: what machines write and what says nothing teaches nothing.
 func TestNothingLearnt(t *testing.T) {
+	t.Parallel()
 	g := tester(&Pull{}, pipeline.Notice{})
 	var list []change
 	for i := range 41 {

@@ -9,6 +9,7 @@ import (
 
 // After a forced push the head alone does not tell who changed the lines.
 func TestFixedByHumanForced(t *testing.T) {
+	t.Parallel()
 	file := func(line string) []string { return []string{"one", "two", "three", line, "five"} }
 	person, forge := step{sha: "p", by: alice}, step{sha: "f", forge: true}
 	last := step{sha: "q", by: boss}
@@ -47,6 +48,7 @@ func TestFixedByHumanForced(t *testing.T) {
 // Whose address GitHub does not know is vouched for by who settled it, whoever the
 // delivery is of.
 func TestFixedByUnknown(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		st   Pull

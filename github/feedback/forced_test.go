@@ -38,6 +38,7 @@ func (b *branch) Weight(context.Context, pipeline.Actor) (float64, error) { retu
 // What a person made of a suggestion is theirs as long as its code stands, although a forced
 // push has taken the commits away by which it was known, and it is never said to be ignored.
 func TestSuggestionAfterForcedPush(t *testing.T) {
+	t.Parallel()
 	th := forgeTalk("aaaa")
 	th.Comments[0].Body += "\n```suggestion\nconst total = base + part;\n```"
 	text := func(line string) string { return "one\ntwo\nthree\n" + line + "\nfive\nsix\nseven\neight\n" }

@@ -12,6 +12,7 @@ import (
 // The matched lines are equal, in order, and as many as the longest common
 // subsequence has.
 func TestMatch(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		line := rapid.SampledFrom([]string{"a", "b", "c", "d"})
 		a, b := rapid.SliceOfN(line, 0, 12).Draw(t, "a"), rapid.SliceOfN(line, 0, 12).Draw(t, "b")
@@ -49,6 +50,7 @@ func common(a, b []string) int {
 }
 
 func TestFollow(t *testing.T) {
+	t.Parallel()
 	old := split("a\nb\nc\nd\ne\n")
 	for _, c := range []struct{ now, want string }{
 		{"a\nb\nc\nd\ne\n", "c"},
@@ -71,6 +73,7 @@ func TestFollow(t *testing.T) {
 
 // Wherever other lines come and go, the followed ones are found again.
 func TestFollowMoves(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		above, below := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c"}), 0, 6), rapid.SliceOfN(rapid.SampledFrom([]string{"x", "y", "z"}), 0, 6)
 		top, end, top2, end2 := above.Draw(t, "top"), below.Draw(t, "end"), above.Draw(t, "top2"), below.Draw(t, "end2")
@@ -84,6 +87,7 @@ func TestFollowMoves(t *testing.T) {
 
 // Versions that differ too much are matched at both ends.
 func TestMatchFarApart(t *testing.T) {
+	t.Parallel()
 	var a, b []string
 	for range maxEdits {
 		a, b = append(a, "old"), append(b, "new")
@@ -95,6 +99,7 @@ func TestMatchFarApart(t *testing.T) {
 }
 
 func TestSame(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		a, b string
 		want bool
@@ -112,6 +117,7 @@ func TestSame(t *testing.T) {
 }
 
 func TestChanges(t *testing.T) {
+	t.Parallel()
 	const patch = "@@ -1,5 +1,6 @@\n a\n-b\n+B\n c\n-d\n+D\n+DD\n e\n@@ -20,2 +20,1 @@ func f()\n x\n-y\n\\ No newline at end of file"
 	want := []change{
 		{path: "f.go", line: 2, before: []string{"b"}, after: []string{"B"}},

@@ -14,6 +14,7 @@ import (
 // the opposite of what it means; what is not understood is left to the model ("asked"), or is
 // nothing. A line is "who: words"; who is alice, unless another is named; "|" begins the next line.
 func TestPeople(t *testing.T) {
+	t.Parallel()
 	who := map[string]pipeline.Actor{"alice": alice, "boss": boss, "carol": carol, "guest": guest}
 	for want, list := range map[string][]string{
 		"dismissed": {

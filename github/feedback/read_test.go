@@ -21,6 +21,7 @@ func reads(c Comment, m record.Meaning) pipeline.Signal {
 // Covers H7: what people answer in words that the table does not know is told, once, and
 // taken back when they say it plainly, hide it or delete it.
 func TestAnswered(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	say := func(who pipeline.Actor, text string, minute int) Comment {
 		m := at.Add(time.Duration(minute) * time.Minute)
@@ -83,6 +84,7 @@ func TestAnswered(t *testing.T) {
 // Covers H1 and lessons 28: a model's reading is a refusal only when the matter is settled
 // and nothing that became of the code, and no other word, speaks against it.
 func TestRefusedAsRead(t *testing.T) {
+	t.Parallel()
 	file := func(lines ...string) []string {
 		return slices.Concat([]string{"package a", "func one() {", "}"}, lines, []string{"five()", "six()", "seven()"})
 	}
@@ -183,6 +185,7 @@ func TestRefusedAsRead(t *testing.T) {
 
 // A click is no refusal where a model reads that the finding is right, done or put off.
 func TestReadingVetoesClicks(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 3, 2, 8, 59, 30, 0, time.UTC)
 	answer := Comment{ID: 700, Author: alice, Body: "That one bites us weekly.", Created: at, Updated: at}
 	for m, want := range map[record.Meaning]bool{"": true, record.MeaningAgrees: false, record.MeaningElsewhere: false, record.MeaningPostponed: false,
@@ -205,6 +208,7 @@ func TestReadingVetoesClicks(t *testing.T) {
 // Words that refuse, and a change of the very lines by a person: which of both is meant is
 // not known. A command is meant.
 func TestWordsAgainstCode(t *testing.T) {
+	t.Parallel()
 	file := func(line string) []string { return []string{"one", "two", "three", line, "five"} }
 	for _, c := range []struct {
 		words, now string

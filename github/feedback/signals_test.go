@@ -17,6 +17,7 @@ import (
 )
 
 func TestSuggested(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		body string
 		want []string
@@ -42,6 +43,7 @@ func TestSuggested(t *testing.T) {
 
 // What Forge renders as a suggestion is read back as it was.
 func TestSuggestedReadsBack(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		lines := rapid.SliceOfN(rapid.SampledFrom([]string{"", "a", "\tb", "```", "````", "```go", "# c"}), 1, 5).Draw(t, "lines")
 		got, ok := suggested("Text\n\n" + text.Fence("suggestion", strings.Join(lines, "\n")) + "\n\n<sub>x</sub>")
@@ -53,6 +55,7 @@ func TestSuggestedReadsBack(t *testing.T) {
 
 // What stands in a suggestion's place decides, not who says what.
 func TestJudge(t *testing.T) {
+	t.Parallel()
 	const kept = pipeline.SignalKind("")
 	for _, c := range []struct {
 		name, old, suggest, now string
@@ -119,6 +122,7 @@ var (
 
 // Covers H1, lessons 20: whose word counts when several people dismiss a finding.
 func TestDismissedBy(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	say := func(who pipeline.Actor, text string, minute int) Comment {
 		m := at.Add(time.Duration(minute) * time.Minute)
@@ -166,6 +170,7 @@ func TestDismissedBy(t *testing.T) {
 // A review of Forge's that is dismissed dismisses what it found. GitHub says by
 // whom in the delivery alone, so that is kept.
 func TestReviewOfForgeDismissed(t *testing.T) {
+	t.Parallel()
 	st := &Pull{State: "OPEN", Number: 8, Threads: []Thread{forgeTalk("aaaa")},
 		Reviews: []Review{{ID: 61, State: "DISMISSED", Author: pipeline.Actor{ID: botID, Bot: true}}}}
 	n := pipeline.Notice{Kind: pipeline.NoticeFeedback, Actor: alice, Feedback: &pipeline.Feedback{Event: "pull_request_review", Action: "dismissed", Review: 61,
@@ -187,6 +192,7 @@ func TestReviewOfForgeDismissed(t *testing.T) {
 
 // Taking back, and saying again, always comes later than what was said.
 func TestMomentsGrow(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	th := forgeTalk("aaaa")
 	th.Comments[0].Downs = []Reaction{{alice, at}}
@@ -206,6 +212,7 @@ func TestMomentsGrow(t *testing.T) {
 
 // Whose commit changed the lines decides what it means.
 func TestFollowed(t *testing.T) {
+	t.Parallel()
 	file := func(lines ...string) []string {
 		return slices.Concat([]string{"one", "two", "three"}, lines, []string{"five", "six"})
 	}
@@ -263,6 +270,7 @@ func TestFollowed(t *testing.T) {
 
 // Covers H4: an edit is one signal for each file, without what was suggested.
 func TestEditsByFile(t *testing.T) {
+	t.Parallel()
 	g := tester(&Pull{}, pipeline.Notice{})
 	g.fact(pipeline.Signal{Key: "suggestion/1", Kind: pipeline.SignalApplied, File: "a.go", After: "better\nlines"})
 	got := g.byFile(&step{sha: strings.Repeat("ab", 20), by: alice}, []change{
@@ -283,6 +291,7 @@ func TestEditsByFile(t *testing.T) {
 
 // What is only found on the way is not laid at the door of who happened to come by.
 func TestTakenBackBy(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	st := &Pull{State: "OPEN", Threads: []Thread{forgeTalk("aaaa")}}
 	known := pipeline.Signal{Key: keyDismissed(501), Kind: pipeline.SignalDismissed, Actor: alice, Comment: 501, At: at}
@@ -307,6 +316,7 @@ func TestTakenBackBy(t *testing.T) {
 }
 
 func TestStep(t *testing.T) {
+	t.Parallel()
 	g := tester(&Pull{}, pipeline.Notice{Actor: alice, Head: "pushed"})
 	g.run.Trace = "abc"
 	g.run.Iterations = []pipeline.Iteration{{Impl: &pipeline.Implementation{Parent: "p", Head: "known"}}}
@@ -350,6 +360,7 @@ func TestStep(t *testing.T) {
 // However people change their minds, and however late, doubled or disordered it is
 // heard of, in the end the same holds as for one who looks for the first time.
 func TestSignalsConverge(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	rapid.Check(t, func(t *rapid.T) {
 		st := &Pull{State: "OPEN", Node: "PR_8", Number: 8, Head: "c0", Threads: []Thread{forgeTalk("aaaa"), forgeTalk("bbbb")}}

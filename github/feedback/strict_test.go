@@ -13,6 +13,7 @@ import (
 // Covers H1 and V2: words that name a refusal let what blocks stand, and are said to do so; a
 // remark they refuse. What was taken for a dismissal once stays one.
 func TestDoubtfulWords(t *testing.T) {
+	t.Parallel()
 	const words = "By design. At least Ann has it so."
 	for _, c := range []struct {
 		name      string
@@ -51,6 +52,7 @@ func TestDoubtfulWords(t *testing.T) {
 // Words that turn against what was said before are about the finding only as long as Forge
 // alone has spoken.
 func TestWordsAgainstPeople(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		words               string
 		toForge, toSomebody bool
@@ -77,6 +79,7 @@ func TestWordsAgainstPeople(t *testing.T) {
 // Covers H1, lessons 28: a dismissal that somebody else with write access lets stand alone holds in
 // its run and teaches nothing, in whatever words they say so.
 func TestContestedDismissals(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	say := func(who pipeline.Actor, text string, minute int) Comment {
 		m := at.Add(time.Duration(minute) * time.Minute)
@@ -147,6 +150,7 @@ func TestContestedDismissals(t *testing.T) {
 
 // A thumb of one person and words of another that no table knows: which of them holds is not known.
 func TestClicksAgainstWords(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	for words, teaches := range map[string]bool{"Eso rompe la tienda, lo vi ayer.": false, "Really?": true, "Thanks!": true, "No.": false, "By design.": true} {
 		th := forgeTalk("aaaa", Comment{ID: 601, Author: alice, Body: words, Created: at, Updated: at})

@@ -59,6 +59,7 @@ func (u *unlinked) Weight(_ context.Context, a pipeline.Actor) (float64, error) 
 // A suggestion that somebody applied or rewrote stays theirs, whoever pushes next: GitHub
 // knows no account for the commit's address, so that only its own push says who it was.
 func TestSuggestionsKeepTheirPerson(t *testing.T) {
+	t.Parallel()
 	th := forgeTalk("aaaa")
 	th.Comments[0].Body += "\n```suggestion\nbetter line four\n```"
 	st := &Pull{State: "OPEN", Number: 8, Threads: []Thread{th}}
@@ -113,6 +114,7 @@ func TestSuggestionsKeepTheirPerson(t *testing.T) {
 // Of two suggested lines a person wrote one, and left the old line: that is neither applied
 // nor left out. Taken back, it is left out as it was.
 func TestHalfApplied(t *testing.T) {
+	t.Parallel()
 	th := forgeTalk("aaaa")
 	th.Comments[0].Body += "\n```suggestion\nconst part = rate * 3;\nconst total = base + part;\n```"
 	const half = "const part = rate * 3;\nline four"

@@ -8,6 +8,7 @@ import (
 // What an answer says about a finding: the stated phrases, plain negation, and
 // nothing where it is not plain. Covers H1, lessons 3.
 func TestStanceOf(t *testing.T) {
+	t.Parallel()
 	for body, want := range map[string]Stance{
 		"Won't fix.": Dismiss,
 		"won’t fix":  Dismiss,
@@ -61,6 +62,7 @@ func TestStanceOf(t *testing.T) {
 
 // What people really write, in the languages that they write it in.
 func TestReadMore(t *testing.T) {
+	t.Parallel()
 	for want, list := range map[Stance][]string{
 		Dismiss: {
 			"We don't do that here.", "we do not do that here", "Not worth it.", "This is handled by the caller.",
@@ -95,6 +97,7 @@ func TestReadMore(t *testing.T) {
 
 // Covers H5: what says nothing about code teaches nothing about it.
 func TestChatter(t *testing.T) {
+	t.Parallel()
 	for body, want := range map[string]bool{
 		"LGTM!": true, "Nice.": true, "": true, "Looks good to me :)": true, "> quoted": true, "thanks": true,
 		"+1": true, ":+1:": true, "👍": true, "Done": true, "done, thanks!": true, "@carol can you look?": true,
@@ -111,6 +114,7 @@ func TestChatter(t *testing.T) {
 }
 
 func TestMachine(t *testing.T) {
+	t.Parallel()
 	for login, want := range map[string]bool{
 		"dependabot": true, "renovate-bot": true, "k8s-ci-robot": true, "acme-ci": true, "bot-acme": true, "mergebot": true, "x[bot]": true, "jenkins": true,
 		"alice": false, "talbot": false, "abbot": false, "robotham": false, "cicero": false, "boss": false,
@@ -123,6 +127,7 @@ func TestMachine(t *testing.T) {
 
 // No phrase is both a refusal and a consent, and each is found by itself.
 func TestPhrases(t *testing.T) {
+	t.Parallel()
 	for kind, want := range map[string]Stance{"dismiss": Dismiss, "agree": Agree, "deed": Agree, "later": Later} {
 		for _, p := range table()[kind] {
 			text := p.inside + strings.Join(p.words, " ")

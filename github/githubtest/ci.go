@@ -382,8 +382,8 @@ func (s *Server) addStatus(r *repository, by *account, st commitStatus) *commitS
 		"id": st.id, "sha": st.sha, "name": r.fullName(), "context": st.context, "description": orNil(st.description), "state": st.state,
 		"target_url": orNil(st.target), "branches": branches, "created_at": stamp(st.at), "updated_at": stamp(st.at),
 	}
-	if list, err := s.gitLog(r, "-1", st.sha); err == nil && len(list) == 1 {
-		o["commit"] = s.shapeCommit(r, list[0])
+	if at, err := s.commitAt(r, st.sha); err == nil {
+		o["commit"] = s.shapeCommit(r, at)
 	}
 	s.emit(r, "status", "", by, o)
 	return &st

@@ -22,6 +22,7 @@ func (w *world) actions() *CI {
 // A workflow of GitHub Actions, as an App sees it: webhooks, check runs, jobs, and
 // the log behind its redirect. The contract holds every shape.
 func TestWorkflow(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.issue()
 	pr := w.draft()
@@ -90,6 +91,7 @@ func TestWorkflow(t *testing.T) {
 
 // Other services: check runs, statuses, suites that end before a check starts.
 func TestOtherCI(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ci, err := w.s.CI(w.repo, "build-kite")
 	w.must(err)
@@ -138,6 +140,7 @@ func TestOtherCI(t *testing.T) {
 
 // Base branches, drafts and deleted branches, by methods and by the page's buttons.
 func TestBranchesAndDrafts(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.issue()
 	pr := w.draft()

@@ -67,11 +67,11 @@ func createDeployment(c *call) answer {
 	if branch := c.repo.refs["refs/heads/"+ref]; branch != "" {
 		sha = branch
 	}
-	list, err := c.s.gitLog(c.repo, "-1", sha)
+	sha, found := c.s.resolve(c.repo, sha)
 	switch {
 	case req.Ref == "":
 		return invalidField("Deployment", "ref", "missing_field", "")
-	case err != nil || len(list) != 1:
+	case !found:
 		return fail(http.StatusUnprocessableEntity, "No ref found for: "+ref)
 	case req.AutoMerge == nil || *req.AutoMerge: // GitHub would merge the default branch into it
 		return fail(http.StatusConflict, "this GitHub merges nothing for a deployment: send auto_merge: false")
@@ -81,7 +81,7 @@ func createDeployment(c *call) answer {
 	if req.Payload == nil {
 		req.Payload = obj{}
 	}
-	d := c.s.newDeployment(c.repo, c.actor, deployment{sha: list[0].SHA, ref: ref, task: cmp.Or(req.Task, "deploy"),
+	d := c.s.newDeployment(c.repo, c.actor, deployment{sha: sha, ref: ref, task: cmp.Or(req.Task, "deploy"),
 		environment: cmp.Or(req.Environment, "production"),
 		description: req.Description, payload: req.Payload})
 	return created(c.s.shapeDeployment(d))
@@ -122,16 +122,16 @@ func (p *Person) Deploy(repo, environment, ref string) (id int64, err error) {
 		if branch := r.refs["refs/heads/"+ref]; branch != "" {
 			sha = branch
 		}
-		list, err := p.s.gitLog(r, "-1", sha)
+		sha, found := p.s.resolve(r, sha)
 		switch {
 		case !r.can(a, "write"):
 			return fmt.Errorf("this needs the role write, %s has %s", a.login, r.role(a))
 		case strings.TrimSpace(environment) == "":
 			return errors.New("there is no environment")
-		case err != nil || len(list) != 1:
+		case !found:
 			return fmt.Errorf("there is no commit %s", ref)
 		}
-		id = p.s.newDeployment(r, a, deployment{sha: list[0].SHA, ref: ref, task: "deploy", environment: environment, payload: obj{}}).id
+		id = p.s.newDeployment(r, a, deployment{sha: sha, ref: ref, task: "deploy", environment: environment, payload: obj{}}).id
 		return nil
 	})
 	return id, err

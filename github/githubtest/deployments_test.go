@@ -9,6 +9,7 @@ import (
 // An App that is subscribed is told of deployments and how they go; the contract holds
 // the shapes. Another one is not.
 func TestDeployments(t *testing.T) {
+	t.Parallel()
 	for _, subscribed := range []bool{false, true} {
 		w := newWorld(t, func(o *Options) {
 			if subscribed {
@@ -44,6 +45,7 @@ func TestDeployments(t *testing.T) {
 // An App with the permission makes deployments, which keep what it gave them, and lists
 // them, newest first.
 func TestAppDeploys(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(o *Options) {
 		o.Manifest = []byte(strings.NewReplacer("# deployments: read", "deployments: write", "# - deployment", "- deployment").Replace(string(o.Manifest)))
 	})

@@ -1,6 +1,7 @@
 package githubtest
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 )
@@ -31,12 +32,12 @@ type diffLine struct {
 func (s *Server) pullFiles(p *pull) ([]fileDiff, error) { return s.diffAt(p, p.headSHA) }
 
 func (s *Server) diffAt(p *pull, head string) ([]fileDiff, error) {
-	return s.diff(p.repo, s.mergeBase(p.repo, p.baseSHA, head), head)
+	return s.diff(p.repo, cmp.Or(s.mergeBase(p.repo, p.baseSHA, head), p.baseSHA), head)
 }
 
 func (s *Server) diff(r *repository, from, to string, more ...string) ([]fileDiff, error) {
 	args := []string{"-c", "core.quotePath=false", "diff", "--no-color", "--no-ext-diff", "--no-textconv", "-M", from, to}
-	out, err := s.gitIn(r, nil, nil, append(args, more...)...)
+	out, err := s.once(r, append(args, more...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package githubtest
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -222,7 +223,7 @@ func (s *Server) openPull(r *repository, by *account, title, body, head, base st
 
 // keepHead keeps refs/pull/N/head.
 func (s *Server) keepHead(p *pull) {
-	if _, err := s.git(p.repo, "update-ref", fmt.Sprintf("refs/pull/%d/head", p.number), p.headSHA); err != nil {
+	if err := s.writeRef(p.repo, fmt.Sprintf("refs/pull/%d/head", p.number), p.headSHA, ""); err != nil {
 		s.log.Error("keep a pull request's head", "repo", p.repo.fullName(), "pull", p.number, "error", err)
 	}
 }
@@ -278,11 +279,6 @@ func (s *Server) refMoved(r *repository, ref, old, sha string, by *account) {
 	if sha != zeroSHA {
 		s.requestSuite(r, branch, old, sha, by)
 	}
-}
-
-func (s *Server) isAncestor(r *repository, a, b string) bool {
-	_, err := s.git(r, "merge-base", "--is-ancestor", a, b)
-	return err == nil
 }
 
 // synchronize moves a pull request's head, and its threads with it.
@@ -350,26 +346,27 @@ func (s *Server) mergeable(p *pull) (any, string) {
 }
 
 func (s *Server) mergeTree(r *repository, a, b string) (string, error) {
-	out, err := s.git(r, "merge-tree", "--write-tree", "--no-messages", a, b)
+	one, err1 := s.commitAt(r, a)
+	other, err2 := s.commitAt(r, b)
+	if err := errors.Join(err1, err2); err != nil {
+		return "", fmt.Errorf("merge %s and %s: %w", a, b, err)
+	}
+	switch s.mergeBase(r, a, b) {
+	case a:
+		return other.Tree, nil
+	case b:
+		return one.Tree, nil
+	}
+	out, err := s.once(r, "merge-tree", "--write-tree", "--no-messages", a, b)
 	if err != nil {
 		return "", fmt.Errorf("merge %s and %s: %w", a, b, err)
 	}
-	return out, nil
+	return strings.TrimSpace(out), nil
 }
 
 // commitTree writes a commit of a tree, as GitHub does for its buttons.
 func (s *Server) commitTree(r *repository, tree string, parents []string, by *account, message string) (string, error) {
-	date := strconv.FormatInt(s.now().Unix(), 10) + " +0000"
-	env := []string{
-		"GIT_AUTHOR_NAME=" + by.login, "GIT_AUTHOR_EMAIL=" + by.mail(), "GIT_AUTHOR_DATE=" + date,
-		"GIT_COMMITTER_NAME=GitHub", "GIT_COMMITTER_EMAIL=noreply@github.com", "GIT_COMMITTER_DATE=" + date,
-	}
-	args := []string{"commit-tree", tree}
-	for _, p := range parents {
-		args = append(args, "-p", p)
-	}
-	out, err := s.gitIn(r, env, []byte(message+"\n"), args...)
-	sha := strings.TrimSpace(out)
+	sha, err := r.writeCommit(tree, parents, person(by.login, by.mail(), s.now()), person("GitHub", "noreply@github.com", s.now()), message+"\n")
 	if err == nil {
 		r.verified[sha] = true
 	}
@@ -397,7 +394,7 @@ func (s *Server) mergePull(p *pull, by *account, method, title, message string) 
 	if err != nil {
 		return "", err
 	}
-	if _, err := s.git(p.repo, "update-ref", "refs/heads/"+p.baseRef, sha, base); err != nil {
+	if err := s.writeRef(p.repo, "refs/heads/"+p.baseRef, sha, base); err != nil {
 		return "", err
 	}
 	s.markMerged(p, by, sha)
@@ -413,15 +410,19 @@ func (s *Server) revert(p *pull, by *account) (*pull, error) {
 	}
 	r := p.repo
 	base := r.refs["refs/heads/"+p.baseRef]
-	list, err := s.gitLog(r, "-1", p.mergeSHA)
-	if err != nil || len(list) != 1 || len(list[0].Parents) == 0 {
+	merge, err := s.commitAt(r, p.mergeSHA)
+	if err != nil || len(merge.Parents) == 0 {
 		return nil, fmt.Errorf("read the merge %.7s: %w", p.mergeSHA, err)
 	}
-	parent := list[0].Parents[0]
+	parent := merge.Parents[0]
 	// A merge of two commits on top of the merge: what the base has now, and what was there before.
 	var sides []string
 	for _, from := range []string{base, parent} {
-		sha, err := s.commitTree(r, from+"^{tree}", []string{p.mergeSHA}, by, "side")
+		c, err := s.commitAt(r, from)
+		if err != nil {
+			return nil, err
+		}
+		sha, err := s.commitTree(r, c.Tree, []string{p.mergeSHA}, by, "side")
 		if err != nil {
 			return nil, err
 		}
@@ -432,7 +433,7 @@ func (s *Server) revert(p *pull, by *account) (*pull, error) {
 		return nil, refusal("Sorry, this pull request couldn’t be reverted automatically. It may have already been reverted, or the content may have changed since it was merged.")
 	}
 	title, what := fmt.Sprintf("Revert %q", p.title), "This reverts commit "+p.mergeSHA
-	if len(list[0].Parents) > 1 {
+	if len(merge.Parents) > 1 {
 		what += ", reversing\nchanges made to " + parent
 	}
 	sha, err := s.commitTree(r, tree, []string{base}, by, title+"\n\n"+what+".")

@@ -64,6 +64,7 @@ func (w *world) graphql(token, query string, vars map[string]any) string {
 
 // Covers H1: hiding and reactions change what GraphQL shows, and nobody is told.
 func TestHideAndReact(t *testing.T) {
+	t.Parallel()
 	w, pull, id := judged(t)
 	const show = `query($n:Int!){repository(owner:"acme",name:"shop"){pullRequest(number:$n){reviewThreads(first:9){nodes{resolvedBy{login} comments(first:1){nodes{
 		id fullDatabaseId isMinimized minimizedReason originalStartLine reactions(first:9,content:THUMBS_DOWN){totalCount nodes{createdAt content user{login databaseId}}}
@@ -134,6 +135,7 @@ func TestHideAndReact(t *testing.T) {
 // Covers H1, H7: comments that are deleted or edited, reviews that are dismissed,
 // threads that are resolved, with their deliveries and rights.
 func TestJudging(t *testing.T) {
+	t.Parallel()
 	w, pull, id := judged(t)
 	w.refused("a reader resolves", w.s.As("rita").Resolve(w.repo, id), "write access")
 	w.must(w.al.Resolve(w.repo, id))
@@ -192,6 +194,7 @@ func TestJudging(t *testing.T) {
 
 // A merge is reverted by a pull request of its own, and so is the revert.
 func TestRevert(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"merge", "squash"} {
 		w, pull, _ := judged(t)
 		_, err := w.al.Revert(w.repo, pull)
@@ -262,6 +265,7 @@ func (w *world) commit(n int) *github.RepositoryCommit {
 
 // All of it can be clicked.
 func TestJudgingPages(t *testing.T) {
+	t.Parallel()
 	w, pull, id := judged(t)
 	jar, err := cookiejar.New(nil)
 	w.must(err)

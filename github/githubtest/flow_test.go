@@ -84,6 +84,7 @@ func (w *world) issue() int {
 // The straight path: a label, a status comment, a branch, a draft, a review with
 // comments on the diff, a check run, ready, merged.
 func TestStraightPath(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	n := w.issue()
 	w.must(w.al.Label(w.repo, n, "forge"))
@@ -154,9 +155,6 @@ func TestStraightPath(t *testing.T) {
 	if i, err := w.s.Issue(w.repo, n); err != nil || i.State != "closed" {
 		t.Errorf("issue after the merge: %v, %v; want it closed", i.State, err)
 	}
-	if k, err := contractOnce(); err == nil && (k.Counts().Requests == 0 || k.Counts().Webhooks == 0 || k.Counts().Documents == 0) {
-		t.Errorf("the contract saw %+v", k.Counts())
-	}
 	if w.hook.bad > 0 {
 		t.Errorf("%d deliveries had a wrong signature", w.hook.bad)
 	}
@@ -164,6 +162,7 @@ func TestStraightPath(t *testing.T) {
 
 // Covers H2: a suggestion applied with the button, and what becomes of its thread.
 func TestCommitSuggestion(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.issue()
 	pr := w.draft()

@@ -8,13 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sort"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
-
-	"forge/pipeline/lazyregexp"
 )
 
 const zeroSHA = "0000000000000000000000000000000000000000"
@@ -94,10 +90,6 @@ func (s *Server) gitEnv() []string {
 	}
 }
 
-// fixed are revisions that always mean the same: whole object ids, with a path,
-// a type or a second one behind them.
-var fixed = lazyregexp.New(`^\^?[0-9a-f]{40}(?::.*|\^\{\w+\}|\.\.\.?[0-9a-f]{40})?$`)
-
 // maxAsked bounds the answers that are kept; then all are forgotten.
 const maxAsked = 4096
 
@@ -105,68 +97,40 @@ const maxAsked = 4096
 // takes a process each time.
 type asked struct {
 	mu      sync.Mutex
-	answers map[string]string
+	answers map[string]gitAnswer
 }
 
-// key names a question whose answer holds for ever, or is empty.
-func (a *asked) key(r *repository, args []string) string {
-	rest := args
-	for len(rest) > 1 && rest[0] == "-c" {
-		rest = rest[2:]
+type gitAnswer struct {
+	out string
+	err error
+}
+
+// once asks git what holds for ever.
+func (s *Server) once(r *repository, args ...string) (string, error) {
+	key := r.dir + "\x00" + strings.Join(args, "\x00")
+	s.asked.mu.Lock()
+	a, known := s.asked.answers[key]
+	s.asked.mu.Unlock()
+	if known {
+		return a.out, a.err
 	}
-	switch rest[0] {
-	case "cat-file", "diff", "diff-tree", "log", "merge-base", "merge-tree", "rev-parse":
-	default:
-		return ""
-	}
-	found := false
-	for _, arg := range rest[1:] {
-		switch {
-		case arg == "--":
-			return ""
-		case strings.HasPrefix(arg, "-"), arg == "blob":
-		case fixed.MatchString(arg):
-			found = true
-		case strings.Trim(arg, "0123456789") != "": // a number of commits is fine
-			return ""
+	a.out, a.err = s.gitIn(r, nil, args...)
+	var exit *exec.ExitError
+	if a.err == nil || errors.As(a.err, &exit) && exit.ExitCode() == 1 { // else an object may not be there yet
+		s.asked.mu.Lock()
+		defer s.asked.mu.Unlock()
+		if s.asked.answers == nil || len(s.asked.answers) >= maxAsked {
+			s.asked.answers = map[string]gitAnswer{}
 		}
+		s.asked.answers[key] = a
 	}
-	if !found {
-		return ""
-	}
-	return r.dir + "\x00" + strings.Join(args, "\x00")
-}
-
-func (a *asked) get(key string) (string, bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	out, ok := a.answers[key]
-	return out, ok && key != ""
-}
-
-func (a *asked) put(key, answer string) {
-	if key == "" {
-		return
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.answers == nil || len(a.answers) >= maxAsked {
-		a.answers = map[string]string{}
-	}
-	a.answers[key] = answer
+	return a.out, a.err
 }
 
 // gitIn runs git in a repository with the given input and returns its output.
-func (s *Server) gitIn(r *repository, env []string, in []byte, args ...string) (string, error) {
-	key := ""
-	if env == nil && in == nil {
-		key = s.asked.key(r, args)
-	}
-	if out, ok := s.asked.get(key); ok {
-		return out, nil
-	}
+func (s *Server) gitIn(r *repository, in []byte, args ...string) (string, error) {
 	cmd := exec.CommandContext(s.ctx, "git", append([]string{"-C", r.dir}, args...)...)
-	cmd.Env = append(s.gitEnv(), env...)
+	cmd.Env = s.gitEnv()
 	cmd.Stdin = bytes.NewReader(in)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -174,44 +138,53 @@ func (s *Server) gitIn(r *repository, env []string, in []byte, args ...string) (
 	if err := cmd.Run(); err != nil {
 		return out.String(), fmt.Errorf("git %s in %s: %w: %s", args[0], r.fullName(), err, strings.TrimSpace(errs.String()))
 	}
-	s.asked.put(key, out.String())
 	return out.String(), nil
 }
 
 func (s *Server) git(r *repository, args ...string) (string, error) {
-	out, err := s.gitIn(r, nil, nil, args...)
+	out, err := s.gitIn(r, nil, args...)
 	return strings.TrimRight(out, "\n"), err
 }
 
+// initRepo makes a bare repository. What is pushed into it stays in loose objects, up to
+// a hundred at once.
 func (s *Server) initRepo(r *repository) error {
-	if err := os.MkdirAll(r.dir, 0o755); err != nil {
+	var errs []error
+	for _, dir := range []string{"hooks", "objects/info", "objects/pack", "refs/heads", "refs/tags"} {
+		errs = append(errs, os.MkdirAll(filepath.Join(r.dir, filepath.FromSlash(dir)), 0o755))
+	}
+	for name, text := range map[string]string{
+		"HEAD": "ref: refs/heads/" + r.defaultBranch + "\n",
+		"config": "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n\tlogAllRefUpdates = false\n" +
+			"[http]\n\treceivepack = true\n[receive]\n\thideRefs = refs/pull\n\tautogc = false\n[uploadpack]\n\tallowFilter = true\n\tallowAnySHA1InWant = true\n[gc]\n\tauto = 0\n",
+	} {
+		errs = append(errs, os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o644))
+	}
+	errs = append(errs, os.WriteFile(filepath.Join(r.dir, "hooks", "pre-receive"), []byte(preReceive), 0o755))
+	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("make repository %s: %w", r.fullName(), err)
 	}
-	if _, err := s.git(r, "init", "--bare", "--quiet", "--template=", "--initial-branch="+r.defaultBranch, "."); err != nil {
-		return err
-	}
-	config := "[http]\n\treceivepack = true\n[receive]\n\thideRefs = refs/pull\n\tautogc = false\n[uploadpack]\n\tallowFilter = true\n\tallowAnySHA1InWant = true\n[gc]\n\tauto = 0\n[core]\n\tlogAllRefUpdates = false\n"
-	f, err := os.OpenFile(filepath.Join(r.dir, "config"), os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		return fmt.Errorf("configure repository %s: %w", r.fullName(), err)
-	}
-	_, err = f.WriteString(config)
-	if err := errors.Join(err, f.Close(), os.MkdirAll(filepath.Join(r.dir, "hooks"), 0o755)); err != nil {
-		return fmt.Errorf("configure repository %s: %w", r.fullName(), err)
-	}
-	return os.WriteFile(filepath.Join(r.dir, "hooks", "pre-receive"), []byte(preReceive), 0o755)
+	return nil
 }
 
-// readRefs asks git for all branches and tags.
+// readRefs reads all branches and tags.
 func (s *Server) readRefs(r *repository) (map[string]string, error) {
-	out, err := s.git(r, "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/tags")
 	refs := map[string]string{}
-	for _, line := range strings.Split(out, "\n") {
-		if sha, name, ok := strings.Cut(line, " "); ok {
-			refs[name] = sha
+	for _, kind := range []string{"heads", "tags"} {
+		err := filepath.WalkDir(filepath.Join(r.dir, "refs", kind), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || strings.HasSuffix(path, ".lock") {
+				return err
+			}
+			sha, err := os.ReadFile(path)
+			name, _ := filepath.Rel(r.dir, path) // it is below it
+			refs[filepath.ToSlash(name)] = strings.TrimSpace(string(sha))
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read refs of %s: %w", r.fullName(), err)
 		}
 	}
-	return refs, err
+	return refs, nil
 }
 
 // commitRequest describes a commit that is made here rather than pushed.
@@ -229,51 +202,46 @@ const webFlow = "GitHub <noreply@github.com>"
 // commit writes a commit with changed files (nil deletes one) and returns its id.
 // No branch moves.
 func (s *Server) commit(r *repository, c commitRequest) (string, error) {
-	who := fmt.Sprintf("%s <%s>", c.author.login, c.author.mail())
-	committer := c.committer
-	if committer == "" {
-		committer = who
-	}
-	var b bytes.Buffer
-	when := s.now().Unix()
-	data := func(text string) { fmt.Fprintf(&b, "data %d\n%s\n", len(text), text) }
-	fmt.Fprintf(&b, "commit refs/forge/new\nmark :1\nauthor %s %d +0000\ncommitter %s %d +0000\n", who, when, committer, when)
-	data(c.message)
-	if c.parent != "" {
-		fmt.Fprintf(&b, "from %s\n", c.parent)
-	}
-	if c.merged != "" {
-		fmt.Fprintf(&b, "merge %s\n", c.merged)
-	}
-	names := make([]string, 0, len(c.files))
-	for name := range c.files {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	for _, name := range names {
+	files := map[string]treeFile{}
+	for name, text := range c.files {
 		if err := checkPath(name); err != nil {
 			return "", err
 		}
-		if text := c.files[name]; text == nil {
-			fmt.Fprintf(&b, "D %s\n", strconv.Quote(name))
-		} else {
-			mode := "100644"
-			if strings.HasPrefix(*text, "#!") {
-				mode = "100755"
-			}
-			fmt.Fprintf(&b, "M %s inline %s\n", mode, strconv.Quote(name))
-			data(*text)
+		if text == nil {
+			files[name] = treeFile{}
+			continue
+		}
+		sha, err := r.write("blob", *text)
+		if err != nil {
+			return "", err
+		}
+		files[name] = treeFile{modeFile, sha}
+		if strings.HasPrefix(*text, "#!") {
+			files[name] = treeFile{modeExec, sha}
 		}
 	}
-	b.WriteString("\nget-mark :1\ndone\n")
-	out, err := s.gitIn(r, nil, b.Bytes(), "fast-import", "--quiet", "--force", "--done", "--date-format=raw")
+	var parents []string
+	base := ""
+	if c.parent != "" {
+		p, err := s.commitAt(r, c.parent)
+		if err != nil {
+			return "", err
+		}
+		base, parents = p.Tree, append(parents, c.parent)
+	}
+	if c.merged != "" {
+		parents = append(parents, c.merged)
+	}
+	tree, err := s.changeTree(r, base, files)
 	if err != nil {
 		return "", err
 	}
-	if _, err := s.git(r, "update-ref", "-d", "refs/forge/new"); err != nil {
-		return "", err
+	author := person(c.author.login, c.author.mail(), s.now())
+	committer := author
+	if c.committer != "" {
+		committer = fmt.Sprintf("%s %d +0000", c.committer, s.now().Unix())
 	}
-	return strings.TrimSpace(out), nil
+	return r.writeCommit(tree, parents, author, committer, c.message)
 }
 
 func checkPath(name string) error {
@@ -285,11 +253,14 @@ func checkPath(name string) error {
 
 // show reads a file at a commit or branch. It says fs.ErrNotExist when it is not there.
 func (s *Server) show(r *repository, rev, path string) (string, error) {
-	out, err := s.gitIn(r, nil, nil, "cat-file", "blob", rev+":"+path)
-	if err != nil {
-		return "", fmt.Errorf("read %s at %s: %w", path, rev, fs.ErrNotExist)
+	if sha, found := s.resolve(r, rev); found {
+		if f, err := s.find(r, sha, path); err == nil {
+			if kind, text, err := s.object(r, f.sha); err == nil && kind == "blob" {
+				return text, nil
+			}
+		}
 	}
-	return out, nil
+	return "", fmt.Errorf("read %s at %s: %w", path, rev, fs.ErrNotExist)
 }
 
 // resolve turns a branch, tag or object id into a commit id.
@@ -302,65 +273,20 @@ func (s *Server) resolve(r *repository, rev string) (string, bool) {
 			return sha, true
 		}
 	}
+	if isHex(rev) {
+		c, err := s.commitAt(r, rev)
+		return c.SHA, err == nil
+	}
 	out, err := s.git(r, "rev-parse", "--verify", "--quiet", "--end-of-options", rev+"^{commit}")
 	return out, err == nil && out != ""
-}
-
-// commitInfo is what git knows about a commit.
-type commitInfo struct {
-	SHA, Tree, Message               string
-	Author, AuthorMail, AuthorDate   string
-	Committer, CommitMail, CommitDat string
-	Parents                          []string
-}
-
-// log lists commits, the newest first, as git's arguments choose them.
-func (s *Server) gitLog(r *repository, args ...string) ([]commitInfo, error) {
-	format := "--format=%H%x00%T%x00%P%x00%an%x00%ae%x00%aI%x00%cn%x00%ce%x00%cI%x00%B%x01"
-	out, err := s.git(r, append([]string{"log", format}, args...)...)
-	if err != nil {
-		return nil, err
-	}
-	var list []commitInfo
-	for _, rec := range strings.Split(out, "\x01") {
-		f := strings.Split(strings.TrimPrefix(rec, "\n"), "\x00")
-		if len(f) != 10 {
-			continue
-		}
-		list = append(list, commitInfo{
-			SHA: f[0], Tree: f[1], Parents: strings.Fields(f[2]), Author: f[3], AuthorMail: f[4], AuthorDate: gitDate(f[5]),
-			Committer: f[6], CommitMail: f[7], CommitDat: gitDate(f[8]), Message: strings.TrimRight(f[9], "\n"),
-		})
-	}
-	return list, nil
-}
-
-func gitDate(s string) string {
-	t, err := time.Parse(time.RFC3339, s)
-	if err != nil {
-		return s
-	}
-	return t.UTC().Format(time.RFC3339)
 }
 
 // setRef moves, makes or deletes (new is zero) a ref and tells the world.
 func (s *Server) setRef(r *repository, ref, sha string, by *account) error {
 	old := r.refs[ref]
-	args := []string{"update-ref", ref, sha}
-	if sha == zeroSHA {
-		args = []string{"update-ref", "-d", ref}
-	}
-	if _, err := s.git(r, args...); err != nil {
+	if err := s.writeRef(r, ref, sha, ""); err != nil {
 		return err
 	}
 	s.refMoved(r, ref, old, sha, by)
 	return nil
-}
-
-// mergeBase returns the best common ancestor, or a when there is none.
-func (s *Server) mergeBase(r *repository, a, b string) string {
-	if out, err := s.git(r, "merge-base", a, b); err == nil && out != "" {
-		return out
-	}
-	return a
 }

@@ -3,10 +3,7 @@ package githubtest
 import (
 	"encoding/base64"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sort"
-	"strconv"
 	"strings"
 )
 
@@ -69,29 +66,23 @@ func (c *call) commitOnBranch(in map[string]any) (obj, error) {
 
 // treeOf writes the tree of a commit with changed files.
 func (c *call) treeOf(head string, changes map[string]any) (string, error) {
-	index := filepath.Join(c.s.dir, "tmp", "index-"+strconv.FormatInt(c.s.id(), 10))
-	defer os.Remove(index) //nolint:errcheck // the folder goes with the server
-	env := []string{"GIT_INDEX_FILE=" + index}
-	if _, err := c.s.gitIn(c.repo, env, nil, "read-tree", head); err != nil {
+	at, err := c.s.commitAt(c.repo, head)
+	if err != nil {
 		return "", unprocessable(err.Error())
 	}
-	info, err := c.indexInfo(head, changes)
+	files, err := c.filesOf(head, changes)
 	if err != nil {
 		return "", err
 	}
-	if _, err := c.s.gitIn(c.repo, env, []byte(info), "update-index", "-z", "--index-info"); err != nil {
-		return "", unprocessable("A path is invalid.")
-	}
-	tree, err := c.s.gitIn(c.repo, env, nil, "write-tree")
+	tree, err := c.s.changeTree(c.repo, at.Tree, files)
 	if err != nil {
 		return "", unprocessable(err.Error())
 	}
-	return strings.TrimSpace(tree), nil
+	return tree, nil
 }
 
-// indexInfo is what git is told of the changes: deletions first, so that a file can
-// become a folder.
-func (c *call) indexInfo(head string, changes map[string]any) (string, error) {
+// filesOf writes the files of the changes.
+func (c *call) filesOf(head string, changes map[string]any) (map[string]treeFile, error) {
 	seen := map[string]bool{}
 	paths := func(key string) (map[string]string, error) {
 		out := map[string]string{}
@@ -109,31 +100,31 @@ func (c *call) indexInfo(head string, changes map[string]any) (string, error) {
 	}
 	deletions, err := paths("deletions")
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	additions, err := paths("additions")
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	var b strings.Builder
+	files := map[string]treeFile{}
 	for _, path := range sorted(deletions) {
-		if _, err := c.s.git(c.repo, "rev-parse", "--verify", "--quiet", head+":"+path); err != nil {
-			return "", unprocessable("A path was requested for deletion which does not exist as of commit oid `" + head + "`")
+		if _, err := c.s.find(c.repo, head, path); err != nil {
+			return nil, unprocessable("A path was requested for deletion which does not exist as of commit oid `" + head + "`")
 		}
-		fmt.Fprintf(&b, "0 %s\t%s\x00", zeroSHA, path)
+		files[path] = treeFile{}
 	}
 	for _, path := range sorted(additions) {
 		data, err := base64.StdEncoding.DecodeString(additions[path])
 		if err != nil {
-			return "", &gqlError{Message: "Variable $input of type CreateCommitOnBranchInput! was provided invalid value: contents is not valid Base64"}
+			return nil, &gqlError{Message: "Variable $input of type CreateCommitOnBranchInput! was provided invalid value: contents is not valid Base64"}
 		}
-		blob, err := c.s.gitIn(c.repo, nil, data, "hash-object", "-w", "--stdin", "--no-filters")
+		blob, err := c.repo.write("blob", string(data))
 		if err != nil {
-			return "", unprocessable(err.Error())
+			return nil, unprocessable(err.Error())
 		}
-		fmt.Fprintf(&b, "100644 %s\t%s\x00", strings.TrimSpace(blob), path)
+		files[path] = treeFile{modeFile, blob}
 	}
-	return b.String(), nil
+	return files, nil
 }
 
 func sorted(m map[string]string) []string {

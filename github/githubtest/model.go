@@ -51,6 +51,7 @@ type repository struct {
 	queues        map[string]bool // branches that a merge queue alone merges into
 	created       time.Time
 	pushed        time.Time
+	commits       sync.Map   // of commitInfo by id, as they were read
 	pushing       sync.Mutex // one push at a time, so that every change has its author
 }
 

@@ -101,6 +101,7 @@ func (w *world) signIn(login string) (*github.Client, string) {
 }
 
 func TestAuthorize(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.must(w.s.SetCallbacks("https://first.example.net/cb", callbackURL))
 	good := func(change ...string) url.Values {
@@ -144,6 +145,7 @@ func TestAuthorize(t *testing.T) {
 }
 
 func TestExchange(t *testing.T) {
+	t.Parallel()
 	clock := newTestClock(time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC))
 	w := newWorld(t, func(o *Options) { o.Clock = clock.Now })
 	w.must(w.s.SetCallbacks(callbackURL, "https://second.example.net/cb"))
@@ -199,6 +201,7 @@ func TestExchange(t *testing.T) {
 
 // What the App may do for somebody is at most what both may.
 func TestUserTokens(t *testing.T) {
+	t.Parallel()
 	clock := newTestClock(time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC))
 	w := newWorld(t, func(o *Options) { o.Clock = clock.Now })
 	hidden, err := w.s.AddRepo("acme", "hidden", nil)
@@ -285,6 +288,7 @@ func TestUserTokens(t *testing.T) {
 
 // A private repository is not there for who has no role in it, on no way.
 func TestPrivate(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.must(w.s.SetPrivate(w.repo, true))
 	bob := w.s.As("bob")

@@ -94,21 +94,16 @@ func (s *Server) Violations(slug string) (list []string) {
 }
 
 // between lists the commits that one has and the others have not.
-func (s *Server) between(r *repository, sha string, others ...string) []string {
+func (s *Server) between(r *repository, sha string, others ...string) (shas []string) {
 	if sha == zeroSHA {
 		return nil
 	}
-	args := []string{"rev-list", sha}
-	for _, o := range others {
-		if o != zeroSHA {
-			args = append(args, "^"+o)
-		}
+	others = slices.DeleteFunc(others, func(o string) bool { return o == zeroSHA })
+	list, _ := s.commits(r, sha, others...) // none of a commit that was never here
+	for _, c := range list {
+		shas = append(shas, c.SHA)
 	}
-	out, err := s.git(r, args...)
-	if err != nil {
-		return nil // a commit that was never here
-	}
-	return strings.Fields(out)
+	return shas
 }
 
 // notOwn says why the App may not make a move; "" when it may. It works on its own

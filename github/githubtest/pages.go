@@ -199,16 +199,16 @@ func (s *Server) pageCommit(w http.ResponseWriter, r *http.Request) {
 		if !known {
 			return false
 		}
-		list, err := s.gitLog(repo, "-1", sha)
-		if err != nil || len(list) != 1 {
+		c, err := s.commitAt(repo, sha)
+		if err != nil {
 			return false
 		}
 		from := emptyTree
-		if len(list[0].Parents) > 0 {
-			from = list[0].Parents[0]
+		if len(c.Parents) > 0 {
+			from = c.Parents[0]
 		}
 		files, err := s.diff(repo, from, sha)
-		body = obj{"Commit": list[0], "Files": viewFiles(files, nil)}
+		body = obj{"Commit": c, "Files": viewFiles(files, nil)}
 		return err == nil
 	})
 	if found {

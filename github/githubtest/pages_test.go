@@ -49,6 +49,7 @@ func (b browser) post(path string, kv ...string) string {
 }
 
 func TestPages(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	jar, err := cookiejar.New(nil)
 	w.must(err)
@@ -115,6 +116,7 @@ func TestPages(t *testing.T) {
 
 // A page of another site must not be able to click here.
 func TestForeignOrigin(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for name, set := range map[string]func(*http.Request){
 		"origin":         func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") },

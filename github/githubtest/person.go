@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -139,7 +140,7 @@ func (s *Server) SetDefaultBranch(repo, name string) error {
 		return err
 	}
 	r.defaultBranch = name
-	if _, err := s.git(r, "symbolic-ref", "HEAD", "refs/heads/"+name); err != nil {
+	if err := os.WriteFile(filepath.Join(r.dir, "HEAD"), []byte("ref: refs/heads/"+name+"\n"), 0o644); err != nil {
 		return err
 	}
 	return s.setRef(r, old, zeroSHA, r.owner)

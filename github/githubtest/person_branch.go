@@ -59,7 +59,7 @@ func (p *Person) DeleteBranch(repo, branch string) error {
 				return errors.New("a rule forbids it")
 			}
 		}
-		if _, err := p.s.git(r, "update-ref", "-d", ref, old); err != nil {
+		if err := p.s.writeRef(r, ref, zeroSHA, old); err != nil {
 			return err
 		}
 		p.s.refMoved(r, ref, old, zeroSHA, a)

@@ -76,13 +76,13 @@ func (s *Server) enqueue(p *pull, a *account, onTopOf string) (sha string, err e
 	if err := s.setRef(r, ref, sha, a); err != nil {
 		return "", err
 	}
-	list, err := s.gitLog(r, "-1", sha)
-	if err != nil || len(list) != 1 {
+	c, err := s.commitAt(r, sha)
+	if err != nil {
 		return "", fmt.Errorf("read the merge group's commit: %w", err)
 	}
 	p.queued = true
 	s.emit(r, "merge_group", "checks_requested", a, obj{"merge_group": obj{
-		"head_sha": sha, "head_ref": ref, "base_sha": base, "base_ref": "refs/heads/" + p.baseRef, "head_commit": shapeSimpleCommit(list[0]),
+		"head_sha": sha, "head_ref": ref, "base_sha": base, "base_ref": "refs/heads/" + p.baseRef, "head_commit": shapeSimpleCommit(c),
 	}})
 	return sha, nil
 }

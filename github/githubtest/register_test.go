@@ -11,6 +11,7 @@ import (
 
 // The manifest flow makes the App once; its code buys the key once, for an hour.
 func TestManifestFlow(t *testing.T) {
+	t.Parallel()
 	clock := newTestClock(time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC))
 	s, err := New(Options{Dir: t.TempDir(), Manifest: manifest(t), Empty: true, Clock: clock.Now})
 	if err != nil {

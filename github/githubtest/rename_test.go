@@ -22,6 +22,7 @@ func (w *world) ask(method, path, token, body string) (status int, location stri
 }
 
 func TestRenameRepository(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	n := w.issue()
 	owner, id := w.s.As("acme"), w.s.repos["acme/shop"].id
@@ -94,6 +95,7 @@ func TestRenameRepository(t *testing.T) {
 // What GitHub sends of a repository that goes elsewhere says its new name, with the id
 // that it always had.
 func TestMovedRepositoryIsTold(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(o *Options) {
 		o.Manifest = []byte(strings.Replace(string(o.Manifest), "  - issues #", "  - repository\n  - issues #", 1))
 	})

@@ -92,8 +92,8 @@ func (s *Server) shapeWorkflowRun(w *workflowRun) obj {
 		"rerun_url": api + "/rerun", "previous_attempt_url": previous, "workflow_url": fmt.Sprintf("%s/actions/workflows/%d", s.api(r), w.workflow),
 		"created_at": stamp(w.created), "updated_at": stamp(su.updated), "run_started_at": stamp(w.created),
 	}
-	if list, err := s.gitLog(r, "-1", su.head); err == nil && len(list) == 1 {
-		o["head_commit"] = shapeSimpleCommit(list[0])
+	if at, err := s.commitAt(r, su.head); err == nil {
+		o["head_commit"] = shapeSimpleCommit(at)
 	}
 	return o
 }

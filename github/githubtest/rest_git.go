@@ -2,7 +2,7 @@ package githubtest
 
 import (
 	"encoding/base64"
-	"fmt"
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -39,7 +39,8 @@ func (c *call) shapeRef(ref string) any {
 func getRef(c *call) answer {
 	ref := "refs/" + strings.TrimPrefix(c.vars["ref"], "refs/")
 	if strings.HasPrefix(ref, "refs/pull/") {
-		if sha, err := c.s.git(c.repo, "rev-parse", "--verify", "--quiet", ref); err == nil {
+		if sha, err := os.ReadFile(filepath.Join(c.repo.dir, filepath.Clean("/"+ref))); err == nil {
+			sha := strings.TrimSpace(string(sha))
 			return ok(obj{"ref": ref, "node_id": "REF_" + ref, "url": c.s.api(c.repo) + "/git/" + ref,
 				"object": obj{"type": "commit", "sha": sha, "url": c.s.api(c.repo) + "/git/commits/" + sha}})
 		}
@@ -63,8 +64,8 @@ func matchingRefs(c *call) answer {
 
 // commitExists says whether an id is that of a commit here.
 func (c *call) commitExists(sha string) bool {
-	kind, err := c.s.git(c.repo, "cat-file", "-t", sha)
-	return len(sha) == 40 && err == nil && kind == "commit"
+	at, err := c.s.commitAt(c.repo, sha)
+	return err == nil && at.SHA == sha
 }
 
 // guardRef holds a change of a ref by API against rules and workflow files.
@@ -198,11 +199,10 @@ func createBlob(c *call) answer {
 			return fail(http.StatusUnprocessableEntity, "content is not valid Base64")
 		}
 	}
-	sha, err := c.s.gitIn(c.repo, nil, data, "hash-object", "-w", "--stdin")
+	sha, err := c.repo.write("blob", string(data))
 	if err != nil {
 		return invalid(err.Error())
 	}
-	sha = strings.TrimSpace(sha)
 	return created(obj{"url": c.s.api(c.repo) + "/git/blobs/" + sha, "sha": sha})
 }
 
@@ -211,8 +211,8 @@ func getBlob(c *call) answer {
 	if !isHex(sha) {
 		return fail(http.StatusUnprocessableEntity, "The sha parameter must be exactly 40 characters and contain only [0-9a-f].")
 	}
-	text, err := c.s.gitIn(c.repo, nil, nil, "cat-file", "blob", sha)
-	if err != nil {
+	kind, text, err := c.s.object(c.repo, sha)
+	if err != nil || kind != "blob" {
 		return notFound()
 	}
 	return ok(obj{
@@ -242,49 +242,52 @@ func createTree(c *call) answer {
 	if a := c.decode(&req); a != nil {
 		return *a
 	}
-	index := filepath.Join(c.s.dir, "tmp", "index-"+strconv.FormatInt(c.s.id(), 10))
-	defer os.Remove(index) //nolint:errcheck // the folder goes with the server
-	env := []string{"GIT_INDEX_FILE=" + index}
-	if req.BaseTree != "" {
-		if _, err := c.s.gitIn(c.repo, env, nil, "read-tree", req.BaseTree); err != nil {
-			return fail(http.StatusUnprocessableEntity, "base_tree is not a valid tree oid")
-		}
+	base, found := c.treeAt(req.BaseTree)
+	if req.BaseTree != "" && !found {
+		return fail(http.StatusUnprocessableEntity, "base_tree is not a valid tree oid")
 	}
-	var info strings.Builder
+	files := map[string]treeFile{}
 	for _, e := range req.Tree {
 		if checkPath(e.Path) != nil {
 			return fail(http.StatusUnprocessableEntity, "tree.path contains a malformed path component")
 		}
-		sha := zeroSHA
+		f := treeFile{mode: strings.TrimPrefix(e.Mode, "0")}
 		switch {
 		case e.SHA != nil:
-			sha = *e.SHA
+			f.sha = *e.SHA
+			if _, _, err := c.s.object(c.repo, f.sha); err != nil && isHex(f.sha) && f.sha != zeroSHA && e.Mode != "160000" {
+				return fail(http.StatusUnprocessableEntity, "tree.sha is not a valid object")
+			}
 		case e.Content != nil:
-			out, err := c.s.gitIn(c.repo, nil, []byte(*e.Content), "hash-object", "-w", "--stdin")
-			if err != nil {
+			var err error
+			if f.sha, err = c.repo.write("blob", *e.Content); err != nil {
 				return invalid(err.Error())
 			}
-			sha = strings.TrimSpace(out)
 		}
-		mode := e.Mode
-		if sha == zeroSHA {
-			mode = "0"
-		} else if !slices.Contains([]string{"100644", "100755", "120000", "040000", "160000"}, mode) || !isHex(sha) {
+		if f.sha == "" || f.sha == zeroSHA {
+			f = treeFile{}
+		} else if !slices.Contains([]string{"100644", "100755", "120000", "040000", "160000"}, e.Mode) || !isHex(f.sha) {
 			return fail(http.StatusUnprocessableEntity, "Must supply a valid tree.mode")
 		}
-		fmt.Fprintf(&info, "%s %s\t%s\n", mode, sha, e.Path)
+		files[e.Path] = f
 	}
-	if _, err := c.s.gitIn(c.repo, env, []byte(info.String()), "update-index", "--add", "--index-info"); err != nil {
-		return fail(http.StatusUnprocessableEntity, "tree.sha is not a valid object")
-	}
-	tree, err := c.s.gitIn(c.repo, env, nil, "write-tree")
+	tree, err := c.s.changeTree(c.repo, base, files)
 	if err != nil {
 		return fail(http.StatusUnprocessableEntity, "tree.sha "+err.Error())
 	}
-	c.vars["tree_sha"] = strings.TrimSpace(tree)
+	c.vars["tree_sha"] = tree
 	a := getTree(c)
 	a.status = http.StatusCreated
 	return a
+}
+
+// treeAt is the tree with an id, or that of a commit with it.
+func (c *call) treeAt(sha string) (string, bool) {
+	if kind, _, err := c.s.object(c.repo, sha); err == nil && kind == "tree" {
+		return sha, true
+	}
+	at, err := c.s.commitAt(c.repo, sha)
+	return at.Tree, err == nil
 }
 
 func getTree(c *call) answer {
@@ -292,15 +295,15 @@ func getTree(c *call) answer {
 	if sha, found := c.at(rev); found {
 		rev = sha
 	}
-	tree, err := c.s.git(c.repo, "rev-parse", "--verify", "--quiet", "--end-of-options", rev+"^{tree}")
-	if err != nil {
+	tree, found := c.treeAt(rev)
+	if !found {
 		return notFound()
 	}
 	args := []string{"ls-tree", "-l", "-z"}
 	if c.r.URL.Query().Get("recursive") != "" {
 		args = append(args, "-r", "-t")
 	}
-	out, err := c.s.git(c.repo, append(args, tree)...)
+	out, err := c.s.once(c.repo, append(args, tree)...)
 	if err != nil {
 		return notFound()
 	}
@@ -335,7 +338,7 @@ func createCommit(c *call) answer {
 	if a := c.decode(&req); a != nil {
 		return *a
 	}
-	if kind, err := c.s.git(c.repo, "cat-file", "-t", req.Tree); !isHex(req.Tree) || err != nil || kind != "tree" {
+	if kind, _, err := c.s.object(c.repo, req.Tree); err != nil || kind != "tree" {
 		return fail(http.StatusUnprocessableEntity, "Tree SHA does not exist")
 	}
 	for _, p := range req.Parents {
@@ -366,31 +369,23 @@ func (c *call) commitAs(tree string, parents []string, author, committer *gitPer
 	if committer == nil {
 		committer = author
 	}
-	date := func(p *gitPerson) string {
-		if t, err := time.Parse(time.RFC3339, p.Date); err == nil {
-			return strconv.FormatInt(t.Unix(), 10) + " +0000"
+	who := func(p *gitPerson) string {
+		at, err := time.Parse(time.RFC3339, p.Date)
+		if err != nil {
+			at = c.s.now()
 		}
-		return strconv.FormatInt(c.s.now().Unix(), 10) + " +0000"
+		return person(p.Name, p.Email, at)
 	}
-	env := []string{
-		"GIT_AUTHOR_NAME=" + author.Name, "GIT_AUTHOR_EMAIL=" + author.Email, "GIT_AUTHOR_DATE=" + date(author),
-		"GIT_COMMITTER_NAME=" + committer.Name, "GIT_COMMITTER_EMAIL=" + committer.Email, "GIT_COMMITTER_DATE=" + date(committer),
+	if strings.HasPrefix(who(author), " ") || strings.HasPrefix(who(committer), " ") {
+		return "", errors.New("empty ident name not allowed")
 	}
-	args := []string{"commit-tree", tree}
-	for _, p := range parents {
-		args = append(args, "-p", p)
-	}
-	out, err := c.s.gitIn(c.repo, env, []byte(message), args...)
-	return strings.TrimSpace(out), err
+	return c.repo.writeCommit(tree, parents, who(author), who(committer), message)
 }
 
 func getGitCommit(c *call) answer {
-	if !c.commitExists(c.vars["commit_sha"]) {
+	at, err := c.s.commitAt(c.repo, c.vars["commit_sha"])
+	if err != nil {
 		return notFound()
 	}
-	list, err := c.s.gitLog(c.repo, "-1", c.vars["commit_sha"])
-	if err != nil || len(list) != 1 {
-		return notFound()
-	}
-	return ok(c.s.shapeGitCommit(c.repo, list[0]))
+	return ok(c.s.shapeGitCommit(c.repo, at))
 }

@@ -113,11 +113,11 @@ func mergeBranches(c *call) answer {
 	if err == nil {
 		err = c.s.setRef(c.repo, "refs/heads/"+req.Base, sha, c.actor)
 	}
-	list, logErr := c.s.gitLog(c.repo, "-1", sha)
-	if err != nil || logErr != nil || len(list) != 1 {
+	merge, readErr := c.s.commitAt(c.repo, sha)
+	if err != nil || readErr != nil {
 		return fail(http.StatusConflict, "Merge conflict")
 	}
-	return created(c.s.shapeCommit(c.repo, list[0]))
+	return created(c.s.shapeCommit(c.repo, merge))
 }
 
 func createStatus(c *call) answer {

@@ -1,6 +1,7 @@
 package githubtest
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -99,7 +100,7 @@ func createPull(c *call) answer {
 func getPull(c *call, p *pull) answer {
 	accept := c.r.Header.Get("Accept")
 	if strings.Contains(accept, ".diff") || strings.Contains(accept, ".patch") {
-		out, err := c.s.gitIn(c.repo, nil, nil, "diff", c.s.mergeBase(c.repo, p.baseSHA, p.headSHA), p.headSHA)
+		out, err := c.s.once(c.repo, "diff", cmp.Or(c.s.mergeBase(c.repo, p.baseSHA, p.headSHA), p.baseSHA), p.headSHA)
 		if err != nil {
 			return fail(http.StatusInternalServerError, "Server Error")
 		}
@@ -171,10 +172,12 @@ func listFiles(c *call, p *pull) answer {
 }
 
 func listPullCommits(c *call, p *pull) answer {
-	list, err := c.s.gitLog(c.repo, "--reverse", "-n", "250", p.baseSHA+".."+p.headSHA)
+	list, err := c.s.commits(c.repo, p.headSHA, p.baseSHA)
 	if err != nil {
 		return notFound()
 	}
+	list = list[:min(len(list), 250)]
+	slices.Reverse(list)
 	return listing(c, list, func(i commitInfo) any { return c.s.shapeCommit(c.repo, i) })
 }
 

@@ -1,7 +1,9 @@
 package githubtest
 
 import (
+	"cmp"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"path"
@@ -57,12 +59,12 @@ func getContent(c *call) answer {
 	if file != "" && checkPath(file) != nil {
 		return notFound()
 	}
-	kind, err := c.s.git(c.repo, "cat-file", "-t", sha+":"+file)
+	at, err := c.s.find(c.repo, sha, file)
 	switch {
 	case err != nil:
 		return notFound()
-	case kind == "tree":
-		return listDir(c, sha, file)
+	case at.mode == modeTree:
+		return listDir(c, sha, file, at.sha)
 	}
 	text, err := c.s.show(c.repo, sha, file)
 	if err != nil {
@@ -71,11 +73,7 @@ func getContent(c *call) answer {
 	if strings.Contains(c.r.Header.Get("Accept"), "raw") {
 		return answer{status: http.StatusOK, raw: []byte(text), header: http.Header{"Content-Type": {"application/vnd.github.raw; charset=utf-8"}}}
 	}
-	blob, err := c.s.git(c.repo, "rev-parse", sha+":"+file)
-	if err != nil {
-		return notFound()
-	}
-	o := c.shapeEntry("file", file, blob, sha, len(text))
+	o := c.shapeEntry("file", file, at.sha, sha, len(text))
 	o["encoding"], o["content"] = "base64", wrap64(text)
 	return ok(o)
 }
@@ -109,8 +107,8 @@ func (c *call) shapeEntry(kind, file, blob, sha string, size int) obj {
 	}
 }
 
-func listDir(c *call, sha, dir string) answer {
-	out, err := c.s.git(c.repo, "ls-tree", "-l", "-z", sha+":"+dir)
+func listDir(c *call, sha, dir, tree string) answer {
+	out, err := c.s.once(c.repo, "ls-tree", "-l", "-z", tree)
 	if err != nil {
 		return notFound()
 	}
@@ -150,8 +148,8 @@ func putContent(c *call) answer {
 	if parent == "" {
 		return fail(http.StatusNotFound, "Branch "+req.Branch+" not found")
 	}
-	old, _ := c.s.git(c.repo, "rev-parse", "--verify", "--quiet", parent+":"+file)
-	if old != req.SHA {
+	old, _ := c.s.find(c.repo, parent, file)
+	if old.sha != req.SHA {
 		return fail(http.StatusConflict, file+" does not match "+req.SHA)
 	}
 	body := string(text)
@@ -164,13 +162,13 @@ func putContent(c *call) answer {
 	if err := c.s.setRef(c.repo, "refs/heads/"+req.Branch, sha, c.actor); err != nil {
 		return invalid(err.Error())
 	}
-	blob, _ := c.s.git(c.repo, "rev-parse", sha+":"+file)
-	list, _ := c.s.gitLog(c.repo, "-1", sha)
-	if len(list) != 1 {
+	now, err1 := c.s.find(c.repo, sha, file)
+	at, err2 := c.s.commitAt(c.repo, sha)
+	if err1 != nil || err2 != nil {
 		return notFound()
 	}
-	a := ok(obj{"content": c.shapeEntry("file", file, blob, req.Branch, len(body)), "commit": c.s.shapeGitCommit(c.repo, list[0])})
-	if old == "" {
+	a := ok(obj{"content": c.shapeEntry("file", file, now.sha, req.Branch, len(body)), "commit": c.s.shapeGitCommit(c.repo, at)})
+	if old.sha == "" {
 		a.status = http.StatusCreated
 	}
 	return a
@@ -219,13 +217,13 @@ func getBranch(c *call) answer {
 	if sha == "" {
 		return fail(http.StatusNotFound, "Branch not found")
 	}
-	list, err := c.s.gitLog(c.repo, "-1", sha)
-	if err != nil || len(list) != 1 {
+	at, err := c.s.commitAt(c.repo, sha)
+	if err != nil {
 		return notFound()
 	}
 	self := c.s.api(c.repo) + "/branches/" + c.vars["branch"]
 	return ok(obj{
-		"name": c.vars["branch"], "commit": c.s.shapeCommit(c.repo, list[0]), "protected": c.protected(c.vars["branch"]),
+		"name": c.vars["branch"], "commit": c.s.shapeCommit(c.repo, at), "protected": c.protected(c.vars["branch"]),
 		"_links": obj{"self": self, "html": c.s.html(c.repo) + "/tree/" + c.vars["branch"]}, "protection_url": self + "/protection",
 		"protection": obj{"enabled": false, "required_status_checks": obj{"enforcement_level": "off", "contexts": []any{}, "checks": []any{}}},
 	})
@@ -263,12 +261,9 @@ func (c *call) shapeFiles(files []fileDiff, sha string) []any {
 }
 
 func (c *call) shapeFile(f fileDiff, sha string) obj {
-	blob, _ := c.s.git(c.repo, "rev-parse", "--verify", "--quiet", sha+":"+f.path) // nothing when it was removed
-	if blob == "" {
-		blob = zeroSHA
-	}
+	at, _ := c.s.find(c.repo, sha, f.path) // nothing when it was removed
 	o := obj{
-		"sha": blob, "filename": f.path, "status": f.status, "additions": f.additions, "deletions": f.deletions, "changes": f.additions + f.deletions,
+		"sha": cmp.Or(at.sha, zeroSHA), "filename": f.path, "status": f.status, "additions": f.additions, "deletions": f.deletions, "changes": f.additions + f.deletions,
 		"blob_url":     fmt.Sprintf("%s/blob/%s/%s", c.s.html(c.repo), sha, escapePath(f.path)),
 		"raw_url":      fmt.Sprintf("%s/raw/%s/%s", c.s.html(c.repo), sha, escapePath(f.path)),
 		"contents_url": fmt.Sprintf("%s/contents/%s?ref=%s", c.s.api(c.repo), escapePath(f.path), sha),
@@ -290,19 +285,19 @@ func getCommit(c *call) answer {
 	if strings.Contains(c.r.Header.Get("Accept"), "sha") {
 		return answer{status: http.StatusOK, raw: []byte(sha), header: http.Header{"Content-Type": {"application/vnd.github.sha; charset=utf-8"}}}
 	}
-	list, err := c.s.gitLog(c.repo, "-1", sha)
-	if err != nil || len(list) != 1 {
+	at, err := c.s.commitAt(c.repo, sha)
+	if err != nil {
 		return notFound()
 	}
 	from := emptyTree
-	if len(list[0].Parents) > 0 {
-		from = list[0].Parents[0]
+	if len(at.Parents) > 0 {
+		from = at.Parents[0]
 	}
 	files, err := c.s.diff(c.repo, from, sha)
 	if err != nil {
 		return notFound()
 	}
-	o := c.s.shapeCommit(c.repo, list[0])
+	o := c.s.shapeCommit(c.repo, at)
 	add, del := 0, 0
 	for _, f := range files {
 		add, del = add+f.additions, del+f.deletions
@@ -319,14 +314,16 @@ func listCommits(c *call) answer {
 	if !found {
 		return notFound()
 	}
-	args := []string{"-n", "1000", sha, "--"}
-	if q.Get("path") != "" {
-		args = append(args, q.Get("path"))
+	list, err := c.s.commits(c.repo, sha)
+	if path := q.Get("path"); path != "" && err == nil {
+		var out string
+		out, err = c.s.once(c.repo, "log", "--format=%H", sha, "--", path)
+		list = slices.DeleteFunc(list, func(i commitInfo) bool { return !strings.Contains(out, i.SHA) })
 	}
-	list, err := c.s.gitLog(c.repo, args...)
 	if err != nil {
 		return notFound()
 	}
+	list = list[:min(len(list), 1000)]
 	return listing(c, list, func(i commitInfo) any { return c.s.shapeCommit(c.repo, i) })
 }
 
@@ -338,17 +335,19 @@ func compareCommits(c *call) answer {
 	if !found || !ok1 || !ok2 {
 		return notFound()
 	}
-	mb, err := c.s.git(c.repo, "merge-base", base, head)
-	if err != nil {
+	mb := c.s.mergeBase(c.repo, base, head)
+	if mb == "" {
 		return fail(http.StatusNotFound, fmt.Sprintf("No common ancestor between %s and %s.", baseRef, headRef))
 	}
-	ahead, err1 := c.s.gitLog(c.repo, "--reverse", head, "^"+base)
-	behind, err2 := c.s.gitLog(c.repo, base, "^"+head)
-	ends, err3 := c.s.gitLog(c.repo, "--no-walk=unsorted", base, mb)
-	files, err4 := c.s.diff(c.repo, mb, head)
-	if err1 != nil || err2 != nil || err3 != nil || err4 != nil || len(ends) == 0 {
+	ahead, err1 := c.s.commits(c.repo, head, base)
+	behind, err2 := c.s.commits(c.repo, base, head)
+	from, err3 := c.s.commitAt(c.repo, base)
+	left, err4 := c.s.commitAt(c.repo, mb)
+	files, err5 := c.s.diff(c.repo, mb, head)
+	if errors.Join(err1, err2, err3, err4, err5) != nil {
 		return notFound()
 	}
+	slices.Reverse(ahead)
 	status := "identical"
 	switch {
 	case len(ahead) > 0 && len(behind) > 0:
@@ -362,8 +361,8 @@ func compareCommits(c *call) answer {
 	html := fmt.Sprintf("%s/compare/%s...%s", c.s.html(c.repo), escapePath(baseRef), escapePath(headRef))
 	return answer{status: http.StatusOK, header: header, body: obj{
 		"url": fmt.Sprintf("%s/compare/%s...%s", c.s.api(c.repo), escapePath(baseRef), escapePath(headRef)), "html_url": html, "permalink_url": html,
-		"diff_url": html + ".diff", "patch_url": html + ".patch", "base_commit": c.s.shapeCommit(c.repo, ends[0]),
-		"merge_base_commit": c.s.shapeCommit(c.repo, ends[len(ends)-1]), "status": status, "ahead_by": len(ahead), "behind_by": len(behind),
+		"diff_url": html + ".diff", "patch_url": html + ".patch", "base_commit": c.s.shapeCommit(c.repo, from),
+		"merge_base_commit": c.s.shapeCommit(c.repo, left), "status": status, "ahead_by": len(ahead), "behind_by": len(behind),
 		"total_commits": len(ahead), "commits": commits, "files": c.shapeFiles(files, head),
 	}}
 }

@@ -13,6 +13,7 @@ import (
 // Every operation that Forge uses goes through go-github, and every exchange
 // through the contract.
 func TestIssuesAndLabels(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	is, ctx := w.gh.Issues, w.ctx
 	i, _, err := is.Create(ctx, "acme", "shop", &github.IssueRequest{Title: github.String("A"), Body: github.String("b"), Labels: &[]string{"bug"}})
@@ -99,6 +100,7 @@ func TestIssuesAndLabels(t *testing.T) {
 }
 
 func TestGitObjects(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	g, ctx := w.gh.Git, w.ctx
 	ref, _, err := g.GetRef(ctx, "acme", "shop", "heads/main")
@@ -207,6 +209,7 @@ func TestGitObjects(t *testing.T) {
 
 // Covers the anchoring rules of reviews: one bad comment and nothing is made.
 func TestReviewAnchors(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.issue()
 	pr := w.draft()
@@ -256,6 +259,7 @@ func TestReviewAnchors(t *testing.T) {
 }
 
 func TestReviewLife(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.issue()
 	pr := w.draft()
@@ -366,6 +370,7 @@ func TestReviewLife(t *testing.T) {
 }
 
 func TestPullLife(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.issue()
 	pr := w.draft()
@@ -440,6 +445,7 @@ func TestPullLife(t *testing.T) {
 }
 
 func TestChecks(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	head, err := w.s.Head(w.repo, "main")
 	w.must(err)
@@ -483,6 +489,7 @@ func TestChecks(t *testing.T) {
 }
 
 func TestStatuses(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(o *Options) {
 		o.Manifest = []byte(strings.Replace(string(o.Manifest), "statuses: read", "statuses: write", 1))
 	})

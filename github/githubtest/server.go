@@ -94,8 +94,9 @@ type Server struct {
 	created  time.Time
 }
 
-// sharedKey is made once for the process: making one takes longer than most tests.
-var sharedKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
+// sharedKey is made once for the process, and shorter than GitHub's: making one, and each
+// signature, takes long.
+var sharedKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 1024) })
 
 // New starts a GitHub with an App on it, which is not installed anywhere yet.
 func New(opts Options) (*Server, error) {

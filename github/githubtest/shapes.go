@@ -237,7 +237,7 @@ func (s *Server) shapePull(p *pull) obj {
 	for _, f := range files {
 		add, del = add+f.additions, del+f.deletions
 	}
-	commits, _ := s.gitLog(p.repo, p.baseSHA+".."+p.headSHA)
+	commits, _ := s.commits(p.repo, p.headSHA, p.baseSHA)
 	o["merged"], o["merged_by"], o["comments"], o["review_comments"] = !p.merged.IsZero(), s.shapeUser(p.mergedBy), len(p.comments), len(p.reviewComments())
 	o["commits"], o["additions"], o["deletions"], o["changed_files"] = len(commits), add, del, len(files)
 	o["maintainer_can_modify"], o["rebaseable"] = false, nil

@@ -2,6 +2,7 @@ package githubtest
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -92,8 +93,8 @@ func (s *Server) shapeCheckSuite(su *checkSuite) obj {
 		"repository": s.shapeRepo(su.repo), "created_at": stamp(su.created), "updated_at": stamp(su.updated), "latest_check_runs_count": len(su.runs),
 		"check_runs_url": api + "/check-runs", "rerequestable": true, "runs_rerequestable": true,
 	}
-	if list, err := s.gitLog(su.repo, "-1", su.head); err == nil && len(list) == 1 {
-		o["head_commit"] = shapeSimpleCommit(list[0])
+	if at, err := s.commitAt(su.repo, su.head); err == nil {
+		o["head_commit"] = shapeSimpleCommit(at)
 	}
 	return o
 }
@@ -174,15 +175,17 @@ func (s *Server) shapeHookCommit(r *repository, c commitInfo) obj {
 			o[who].(obj)["username"] = a.login
 		}
 	}
-	out, err := s.git(r, "diff-tree", "--root", "--no-commit-id", "--name-status", "--no-renames", "-r", c.SHA)
-	if err != nil {
+	before := commitInfo{}
+	if len(c.Parents) > 1 { // of a merge, nothing is said
 		return o
+	} else if len(c.Parents) == 1 {
+		before, _ = s.commitAt(r, c.Parents[0]) // an empty tree if it is not there
 	}
-	kinds := map[string]string{"A": "added", "D": "removed", "M": "modified", "T": "modified"}
-	for _, line := range strings.Split(out, "\n") {
-		if kind, name, found := strings.Cut(line, "\t"); found {
-			o[kinds[kind]] = append(o[kinds[kind]].([]string), name)
-		}
+	files, _ := s.changedFiles(r, before.Tree, c.Tree) // likewise
+	kinds := map[byte]string{'A': "added", 'D': "removed", 'M': "modified"}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		kind := kinds[files[name]]
+		o[kind] = append(o[kind].([]string), name)
 	}
 	return o
 }

@@ -48,6 +48,7 @@ func (w *world) narrow(p *github.InstallationPermissions) string {
 }
 
 func TestPermissions(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	n := w.issue()
 	if n != 1 {
@@ -97,6 +98,7 @@ func TestPermissions(t *testing.T) {
 // GitHub asks for contents: write besides pull_requests: write to resolve a
 // thread and to leave draft.
 func TestGraphQLPermissions(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.issue()
 	pr := w.draft()
@@ -117,6 +119,7 @@ func TestGraphQLPermissions(t *testing.T) {
 }
 
 func TestAppToken(t *testing.T) {
+	t.Parallel()
 	// ghinstallation signs with the machine's clock: the server has the same.
 	var ahead atomic.Int64
 	w := newWorld(t, func(o *Options) {
@@ -138,7 +141,7 @@ func TestAppToken(t *testing.T) {
 		t.Errorf("an expired JSON web token: %v, want 401", err)
 	}
 	ahead.Store(0)
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	key, err := rsa.GenerateKey(rand.Reader, 1024)
 	w.must(err)
 	foreign := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
 	for name, c := range map[string]struct {
@@ -156,6 +159,7 @@ func TestAppToken(t *testing.T) {
 }
 
 func TestInstallationLife(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.must(w.s.Suspend("acme", true))
 	_, _, err := w.appClient().Apps.CreateInstallationToken(w.ctx, w.inst, nil)
@@ -185,6 +189,7 @@ func TestInstallationLife(t *testing.T) {
 }
 
 func TestPushRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.must(w.s.SetRules(w.repo, Rule{Type: "pull_request", Pattern: "main"}, Rule{Type: "creation", Pattern: "release/*"},
 		Rule{Type: "non_fast_forward", Pattern: "forge/*"}))
@@ -227,6 +232,7 @@ func TestPushRefused(t *testing.T) {
 }
 
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	release := make(chan struct{})
 	for _, tc := range []struct {
 		name    string
@@ -292,6 +298,7 @@ func TestFaults(t *testing.T) {
 }
 
 func TestDeliveries(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.s.SetDeliveryFaults(DeliveryFaults{Drop: 1})
 	w.issue()

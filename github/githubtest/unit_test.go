@@ -2,60 +2,17 @@ package githubtest
 
 import (
 	"encoding/json"
-	"errors"
-	"io/fs"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
 
-	"forge/github/githubtest/contract"
-	"forge/github/githubtest/exchange"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-github/v62/github"
 )
 
-// A contract that finds nothing wrong in what is wrong would prove nothing.
-func TestContractFinds(t *testing.T) {
-	if _, err := os.Stat("../../../shared/github"); err != nil {
-		t.Skip("needs GitHub's descriptions in the folder shared/github beside the checkout; without them no exchange is checked")
-	}
-	k, err := contract.New("../../../shared/github")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := newWorld(t, func(o *Options) { o.Contract = nil }) // what it finds is wanted here
-	w.s.opts.Contract = k
-	w.issue()
-	tok := w.token()
-	clean := len(k.Violations())
-	for _, tc := range []struct{ path, body, want string }{
-		{"/api/v3/repos/acme/shop/issues", `{"title":"a","labls":["x"]}`, `the field "labls" is not known`},
-		{"/api/v3/repos/acme/shop/issues?labels=x", `{"title":"a"}`, `the query parameter "labels" is not known`},
-		{"/api/graphql", `{"query":"{viewer{logn}}"}`, `Cannot query field`},
-	} {
-		w.do("POST", tc.path, tok, tc.body)
-		list := k.Violations()
-		if len(list) == 0 || !strings.Contains(list[len(list)-1], tc.want) {
-			t.Errorf("%s %s: violations %v, want %q", tc.path, tc.body, list, tc.want)
-		}
-	}
-	k.Webhook("issues", "labeled", []byte(`{"action":"labeled"}`))
-	k.Webhook("issues", "exploded", nil)
-	k.REST(exchange.Exchange{Op: "issues/get", Request: httptest.NewRequest("GET", "/", nil), Status: 200,
-		Header: http.Header{"Content-Type": {"application/json"}}, Answer: []byte(`{"id":"seven"}`)})
-	if got := len(k.Violations()); got < clean+6 {
-		t.Errorf("%d violations, want at least %d: %v", got, clean+6, k.Violations())
-	}
-	if _, err := contract.New(t.TempDir()); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("an empty folder: %v", err)
-	}
-}
-
 func TestGraphQL(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	n := w.issue()
 	pr := w.draft()
@@ -116,6 +73,7 @@ func TestGraphQL(t *testing.T) {
 }
 
 func TestThreadMoves(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name        string
 		start, line int
@@ -139,6 +97,7 @@ func TestThreadMoves(t *testing.T) {
 }
 
 func TestParseDiff(t *testing.T) {
+	t.Parallel()
 	text := "diff --git a/old name.go b/new name.go\nsimilarity index 90%\nrename from old name.go\nrename to new name.go\n--- a/old name.go\t\n+++ b/new name.go\t\n@@ -1,2 +1,2 @@ f\n-a\n+b\n c\n" +
 		"diff --git a/gone b/gone\ndeleted file mode 100644\n--- a/gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n\\ No newline at end of file\n" +
 		"diff --git a/pic.png b/pic.png\nnew file mode 100644\nBinary files /dev/null and b/pic.png differ\n"
@@ -165,6 +124,7 @@ func FuzzParseDiff(f *testing.F) {
 }
 
 func TestSuggestionText(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		body, file string
 		start, end int
@@ -190,6 +150,7 @@ func TestSuggestionText(t *testing.T) {
 }
 
 func TestBadOptions(t *testing.T) {
+	t.Parallel()
 	good := manifest(t)
 	for name, tc := range map[string]struct {
 		opts Options
@@ -218,6 +179,7 @@ func TestBadOptions(t *testing.T) {
 }
 
 func TestPeople(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	full, err := w.s.AddRepoFromFS("acme", "tree", fstest.MapFS{"a/b.txt": {Data: []byte("x")}, ".git/config": {Data: []byte("no")}})
 	w.must(err)

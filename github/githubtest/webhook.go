@@ -320,25 +320,27 @@ func (s *Server) emitInstallationRepos(in *installation, action string, list []*
 func (s *Server) emitPush(r *repository, ref, old, sha string, by *account) {
 	commits, head := []any{}, any(nil)
 	if sha != zeroSHA {
-		args := []string{"-n", "2048", "--reverse", sha}
+		var others []string
 		if old != zeroSHA {
-			args = append(args, "^"+old)
+			others = append(others, old)
 		} else {
 			for name, other := range r.refs {
 				if name != ref {
-					args = append(args, "^"+other)
+					others = append(others, other)
 				}
 			}
 		}
-		list, err := s.gitLog(r, args...)
+		list, err := s.commits(r, sha, others...)
 		if err != nil {
 			s.log.Error("list pushed commits", "repo", r.fullName(), "error", err)
 		}
+		list = list[:min(len(list), 2048)]
+		slices.Reverse(list)
 		for _, c := range list {
 			commits = append(commits, s.shapeHookCommit(r, c))
 		}
-		if last, err := s.gitLog(r, "-1", sha); err == nil && len(last) == 1 {
-			head = s.shapeHookCommit(r, last[0])
+		if last, err := s.commitAt(r, sha); err == nil {
+			head = s.shapeHookCommit(r, last)
 		}
 	}
 	forced := old != zeroSHA && sha != zeroSHA && !s.isAncestor(r, old, sha)

@@ -20,6 +20,7 @@ func buttonNames(v Renderer) []string {
 }
 
 func TestButtons(t *testing.T) {
+	t.Parallel()
 	gate := func(guard pipeline.GuardName, choices ...pipeline.Choice) Renderer {
 		return testView(&pipeline.Run{State: pipeline.StateWaiting, Gates: []pipeline.Gate{{ID: "gate/1", Closed: true},
 			{ID: "gate/2", Guard: &pipeline.Guard{Name: guard}, Choices: choices}}})
@@ -49,6 +50,7 @@ func TestButtons(t *testing.T) {
 
 // Whatever a gate offers, GitHub takes the buttons, and Forge reads their names.
 func TestButtonsFit(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		g := pipeline.Gate{ID: fmt.Sprintf("gate/%d", rapid.IntRange(1, 999_999).Draw(t, "gate"))}
 		for range rapid.IntRange(0, 6).Draw(t, "choices") {

@@ -11,6 +11,7 @@ import (
 
 // Covers lessons 17: what is not known is not shown as $0.00 of $10.00.
 func TestSpent(t *testing.T) {
+	t.Parallel()
 	run := &pipeline.Run{Config: config.Default()}
 	run.Config.Limits.Tokens = 5000
 	for _, tt := range []struct {

@@ -15,6 +15,7 @@ import (
 // its modules, and for what came of it; what is still going on has none, and the newest
 // stand first in the comment, which names what it has no room for.
 func TestDocuments(t *testing.T) {
+	t.Parallel()
 	done := func(n int) pipeline.Iteration {
 		return pipeline.Iteration{Number: n, Result: pipeline.ResultPassed, Review: &pipeline.Review{Summary: "all is well"}}
 	}
@@ -86,6 +87,7 @@ func TestDocuments(t *testing.T) {
 
 // A question of a module that nobody answers leaves that module out, and not the run.
 func TestUnansweredModule(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 7, 1, 12, 30, 0, 0, time.UTC)
 	run := &pipeline.Run{ID: 8, State: pipeline.StateWaiting, Config: config.Default(), Updated: at,
 		Gates: []pipeline.Gate{{ID: "gate/1", Opened: at, Choices: []pipeline.Choice{{Name: "cancel"}}}}}

@@ -16,6 +16,7 @@ import (
 // every question when it is asked, and in the end the status, the check run and
 // what is left behind.
 func TestRenderLoop(t *testing.T) {
+	t.Parallel()
 	files, _ := filepath.Glob(filepath.Join("..", "..", "pipeline", "testdata", "loop", "*.txtar"))
 	if len(files) < 60 {
 		t.Fatalf("%d scripts", len(files))

@@ -13,6 +13,7 @@ import (
 // Covers V9: what is merged before it is finished says on the pull request what is missing, and
 // that nobody has reviewed or tested the whole.
 func TestMergedEarly(t *testing.T) {
+	t.Parallel()
 	cfg := config.Default()
 	cfg.Modules = config.Modules{Mode: config.ModulesAuto, Max: 6, Parallel: 2, Iterations: 3, Rounds: 1, OnFailure: "ask"}
 	p := pipelinetest.New(cfg, pipeline.Task{Issue: 1, Title: "Sum is wrong"})
@@ -43,6 +44,7 @@ func TestMergedEarly(t *testing.T) {
 // What a merge did to a person's commit stands on the pull request, and that a push took a
 // merged module off the branch.
 func TestMergesOverPeople(t *testing.T) {
+	t.Parallel()
 	cfg := config.Default()
 	cfg.Modules = config.Modules{Mode: config.ModulesAuto, Max: 6, Parallel: 2, Iterations: 3, Rounds: 1, OnFailure: "ask"}
 	p := pipelinetest.New(cfg, pipeline.Task{Issue: 1, Title: "Sum is wrong"})
@@ -72,6 +74,7 @@ func TestMergesOverPeople(t *testing.T) {
 // The issue of a module that is left for later has all that it takes to build it, and what was
 // left out because it needs it, whether anything was begun or not.
 func TestLaterSaysAll(t *testing.T) {
+	t.Parallel()
 	cfg := config.Default()
 	cfg.Modules = config.Modules{Mode: config.ModulesAuto, Max: 6, Parallel: 2, Iterations: 3, Rounds: 1, OnFailure: "ask"}
 	p := pipelinetest.New(cfg, pipeline.Task{Issue: 1, Title: "Sum is wrong", Body: "It must carry."})
@@ -97,6 +100,7 @@ func TestLaterSaysAll(t *testing.T) {
 
 // Whoever opens again what was closed is told what begins the work anew.
 func TestCancelledSaysHowToBeginAnew(t *testing.T) {
+	t.Parallel()
 	p := pipelinetest.New(config.Default(), pipeline.Task{Issue: 1, Title: "Sum is wrong"})
 	if err := p.Play("plan ok\npull\nnotice pull_closed"); err != nil {
 		t.Fatal(err)
@@ -112,6 +116,7 @@ func TestCancelledSaysHowToBeginAnew(t *testing.T) {
 // A run that ended with a commit that GitHub did not take says so, with why, and links
 // nothing that is not there.
 func TestEndedUnpublished(t *testing.T) {
+	t.Parallel()
 	r := &pipeline.Run{State: pipeline.StateAccepted, Ended: "accepted by acme", Base: "aaaaaaaaaa", Head: "bbbbbbbbbb", Config: config.Default()}
 	r.Counters.PublishFaults, r.Fault = 1, &pipeline.Fault{Class: pipeline.FaultGitHub, Message: "commits must be signed", Final: true}
 	says := func() bool {

@@ -12,6 +12,7 @@ import (
 // What fits stays as it is; what does not is split between lines, into parts that each
 // fit, close what they open, and together hold every line once.
 func TestParts(t *testing.T) {
+	t.Parallel()
 	short := "<!-- forge:x -->\nshort\n"
 	if got := Parts(short); len(got) != 1 || got[0] != short {
 		t.Errorf("Parts of a short body = %q", got)
@@ -67,6 +68,7 @@ func TestParts(t *testing.T) {
 
 // What an iteration says of its findings stays when they come back later, and what a human let pass in it is not open.
 func TestFindingsOfAnIteration(t *testing.T) {
+	t.Parallel()
 	f := pipeline.Finding{Fingerprint: "a", File: "a.go"}
 	issue := func(s pipeline.IssueState, first, last int) pipeline.Issue {
 		return pipeline.Issue{Finding: &f, Phase: pipeline.PhaseReview, State: s, First: first, Last: last}

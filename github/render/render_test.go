@@ -41,6 +41,7 @@ func testView(r *pipeline.Run) Renderer {
 
 // Covers T1, T7, V1: what a person sees at each moment of a run.
 func TestRenderStatus(t *testing.T) {
+	t.Parallel()
 	pull := &pipeline.PullRef{Number: 8, Node: "PR_8", URL: "https://github.com/octo/repo/pull/8"}
 	for _, c := range []struct {
 		name string
@@ -84,6 +85,7 @@ func TestRenderStatus(t *testing.T) {
 }
 
 func TestRenderReview(t *testing.T) {
+	t.Parallel()
 	s := rendertest.New(t)
 	s.Bounced()
 	p, err := ParsePatch(rendertest.Diff)
@@ -115,6 +117,7 @@ func TestRenderReview(t *testing.T) {
 
 // Covers T7.
 func TestRenderGate(t *testing.T) {
+	t.Parallel()
 	s := rendertest.New(t)
 	s.Bounced()
 	s.Gate()
@@ -126,6 +129,7 @@ func TestRenderGate(t *testing.T) {
 }
 
 func TestRenderCheck(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name       string
 		tell       func(*rendertest.Story)

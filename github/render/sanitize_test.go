@@ -48,6 +48,7 @@ func danger(s string) string {
 
 // Covers S24: each line of the fixtures is a text that would make GitHub act.
 func TestProse(t *testing.T) {
+	t.Parallel()
 	raw, err := os.ReadFile("testdata/hostile.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -77,6 +78,7 @@ func TestProse(t *testing.T) {
 }
 
 func TestProseKeeps(t *testing.T) {
+	t.Parallel()
 	for in, want := range map[string]string{
 		"plain `code` and **bold**":                "plain `code` and **bold**",
 		"see https://github.com/octo/repo/pull/3.": "see https://github.com/octo/repo/pull/3.",
@@ -96,6 +98,7 @@ func TestProseKeeps(t *testing.T) {
 }
 
 func TestBlockClosesFences(t *testing.T) {
+	t.Parallel()
 	for in, want := range map[string]string{
 		"a\n```go\nx":        "a\n```go\nx\n```",
 		"```\nx\n```\nb":     "```\nx\n```\nb",
@@ -115,6 +118,7 @@ func TestBlockClosesFences(t *testing.T) {
 }
 
 func TestLineAndCode(t *testing.T) {
+	t.Parallel()
 	for in, want := range map[string]string{
 		"a\n\n# b": "a # b", "## head": "head", "```x": "'''x", "one ` tick": "one ' tick", "> quote": "quote", "~~~": "",
 	} {
@@ -138,6 +142,7 @@ func TestLineAndCode(t *testing.T) {
 
 // No text is longer than GitHub takes, and none loses its marker.
 func TestLongRun(t *testing.T) {
+	t.Parallel()
 	s := rendertest.New(t)
 	s.Bounced()
 	huge := strings.Repeat("word @x <b> ``` ", 5000)

@@ -3,14 +3,10 @@ package metrics
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
-	"io"
 	"log/slog"
 	"math"
 	"math/rand/v2"
-	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -28,45 +24,26 @@ import (
 	"forge/pipeline/store"
 )
 
-// onBoth runs a test on SQLite and, where there is one, on PostgreSQL.
-func onBoth(t *testing.T, test func(t *testing.T, db *store.DB)) {
-	open := func(t *testing.T, address string) *store.DB {
-		db, err := store.Open(t.Context(), address, slog.New(slog.NewTextHandler(io.Discard, nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { db.Close() })
-		return db
-	}
-	t.Run("sqlite", func(t *testing.T) { test(t, open(t, filepath.Join(t.TempDir(), "forge.db"))) })
-	t.Run("postgres", func(t *testing.T) {
-		address := os.Getenv("FORGE_TEST_POSTGRES")
-		if address == "" {
-			t.Skip("needs PostgreSQL: set FORGE_TEST_POSTGRES to a postgres:// URL of a database to make schemas in")
-		}
-		u, err := url.Parse(address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		admin, err := sql.Open("pgx", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		schema := fmt.Sprintf("metrics_%d_%d", os.Getpid(), time.Now().UnixNano())
-		if _, err := admin.Exec("CREATE SCHEMA " + schema); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if _, err := admin.Exec("DROP SCHEMA " + schema + " CASCADE"); err != nil {
-				t.Error(err)
+// databases are those that a report is computed from. With the tag e2e, PostgreSQL is one.
+var databases = []database{{"sqlite", func(t testing.TB) string { return filepath.Join(t.TempDir(), "forge.db") }}}
+
+type database struct {
+	name    string
+	address func(testing.TB) string // of a new one
+}
+
+func onEach(t *testing.T, test func(t *testing.T, db *store.DB)) {
+	for _, d := range databases {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			db, err := store.Open(t.Context(), d.address(t), slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
 			}
-			admin.Close()
+			t.Cleanup(func() { db.Close() })
+			test(t, db)
 		})
-		q := u.Query()
-		q.Set("search_path", schema)
-		u.RawQuery = q.Encode()
-		test(t, open(t, u.String()))
-	})
+	}
 }
 
 // reportOf computes a report from the database.
@@ -264,7 +241,7 @@ func TestAgainstReference(t *testing.T) {
 // together add up over 7, 30 and 90 days.
 func TestStored(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, db *store.DB) {
+	onEach(t, func(t *testing.T, db *store.DB) {
 		rng := rand.New(rand.NewPCG(1, 2))
 		all := map[string][]observation{}
 		var latest time.Time

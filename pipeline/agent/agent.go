@@ -16,7 +16,7 @@ import (
 	"forge/pipeline/config"
 	"forge/pipeline/fair"
 	"forge/pipeline/lens"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // Job is one phase for an agent.
@@ -84,7 +84,7 @@ type Workspace interface {
 	Search(ctx context.Context, pattern, glob string, max int) ([]string, error) // "path:line: text"
 	Write(ctx context.Context, path string, content []byte) error
 	Remove(ctx context.Context, path string) error
-	Run(ctx context.Context, cmd worktree.Command) (worktree.Result, error)
+	Run(ctx context.Context, cmd workspace.Command) (workspace.Result, error)
 }
 
 // The roles that a model can be chosen for.

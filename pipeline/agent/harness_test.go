@@ -20,7 +20,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/config"
 	"forge/pipeline/text"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // dirWorkspace is a directory as a workspace. Its commands run without a sandbox:
@@ -101,13 +101,13 @@ func (w *dirWorkspace) Write(_ context.Context, p string, content []byte) error 
 
 func (w *dirWorkspace) Remove(_ context.Context, p string) error { return w.root.Remove(p) }
 
-func (w *dirWorkspace) Run(ctx context.Context, c worktree.Command) (worktree.Result, error) {
+func (w *dirWorkspace) Run(ctx context.Context, c workspace.Command) (workspace.Result, error) {
 	cmd := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...)
 	cmd.Dir = filepath.Join(w.dir, c.Dir)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
-	res := worktree.Result{Stdout: out.Bytes(), Stderr: errs.Bytes()}
+	res := workspace.Result{Stdout: out.Bytes(), Stderr: errs.Bytes()}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		res.Exit, err = exit.ExitCode(), nil

@@ -9,10 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-
 	"forge/pipeline"
 	"forge/pipeline/text"
+	"forge/pipeline/untrusted"
 )
 
 // A skill is a procedure that an agent reads when it needs it: prompts hold its name and
@@ -80,7 +79,7 @@ func ReadSkill(file string, content []byte) Skill {
 	s := Skill{Name: path.Base(path.Dir(file)), Text: strings.ReplaceAll(strings.TrimPrefix(string(content), "\ufeff"), "\r\n", "\n")}
 	if head, body, ok := strings.Cut(strings.TrimPrefix(s.Text, "---\n"), "\n---\n"); ok && strings.HasPrefix(s.Text, "---\n") {
 		var about struct{ Description string }
-		if yaml.Unmarshal([]byte(head), &about) == nil {
+		if untrusted.YAML([]byte(head), &about) == nil {
 			s.Description = about.Description
 		}
 		s.Text = body

@@ -37,6 +37,7 @@ func TestReadSkill(t *testing.T) {
 		{"Windows", "---\r\ndescription: when\r\n---\r\nit\r\n", "when", "it"},
 		{"none", "# Release\n\nTag it.\n", "Release", "# Release\n\nTag it."},
 		{"broken front matter", "---\ndescription: [\n---\nTag it.\n", "Tag it.", "Tag it."},
+		{"front matter that would end the server", "---\ndescription: " + strings.Repeat("[", 60_000) + "\n---\nTag it.\n", "Tag it.", "Tag it."},
 		{"a description that is a list", "---\ndescription: [a, b]\n---\nTag it.\n", "Tag it.", "Tag it."},
 		{"no end of it", "---\ndescription: x\n", "description: x", "---\ndescription: x"},
 		{"a byte order mark", "\ufeff---\ndescription: when\n---\nit\n", "when", "it"},

@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 
 	"forge/pipeline/text"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 //go:embed tools/*.md
@@ -377,7 +377,7 @@ func runCommand(ctx context.Context, b *toolbox, args json.RawMessage) (outcome,
 	if strings.TrimSpace(in.Command) == "" {
 		return misuse("command is empty"), nil
 	}
-	cmd := worktree.Command{Args: []string{"sh", "-c", in.Command}, Timeout: b.timeout}
+	cmd := workspace.Command{Args: []string{"sh", "-c", in.Command}, Timeout: b.timeout}
 	if in.Dir != "" {
 		dir, err := inside(in.Dir)
 		if err != nil {

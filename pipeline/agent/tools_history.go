@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // What a workspace may be able to do besides; a role has the tools of those that its
@@ -25,7 +25,7 @@ type (
 		Symbols(ctx context.Context, query string, max int) (string, error)
 	}
 	changer interface {
-		Changes(ctx context.Context) ([]worktree.Change, error)
+		Changes(ctx context.Context) ([]workspace.Change, error)
 	}
 	strayer interface {
 		Strays(ctx context.Context) error

@@ -16,7 +16,7 @@ import (
 	"forge/pipeline/agent/change"
 	"forge/pipeline/config"
 	"forge/pipeline/module"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // What is not seen in code is shown to the reviewer.
@@ -281,6 +281,7 @@ func TestReplacement(t *testing.T) {
 		{"broken JSON", "a.json", "{\n  \"a\": 1\n}\n", 2, 0, "  \"a\": 2,", false},
 		{"YAML", "a.yml", "a:\n  b: 1\n", 2, 0, "  b: 2", true},
 		{"YAML with nested aliases", "a.yml", "a: &a [x]\nb: &b [*a, *a]\nc: 1\n", 3, 0, "c: 2", true},
+		{"YAML that nests too deep", "a.yml", "b: 1\na: " + strings.Repeat("[", 10_000), 1, 0, "b: 2", false},
 		{"YAML over the cap", "a.yml", "b: 1\n" + strings.Repeat("- ", maxYAML) + "\n", 1, 0, "b: 2", false},
 		{"broken YAML", "a.yaml", "a:\n  b: 1\n", 2, 0, "  b: [", false},
 	}
@@ -381,8 +382,8 @@ func TestTools(t *testing.T) {
 // faultyWorkspace is one whose sandbox is gone.
 type faultyWorkspace struct{ *dirWorkspace }
 
-func (faultyWorkspace) Run(context.Context, worktree.Command) (worktree.Result, error) {
-	return worktree.Result{}, fmt.Errorf("run: %w", &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "sandbox unavailable"})
+func (faultyWorkspace) Run(context.Context, workspace.Command) (workspace.Result, error) {
+	return workspace.Result{}, fmt.Errorf("run: %w", &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "sandbox unavailable"})
 }
 
 // TestSandboxFault checks that a workspace's fault ends the phase, after what it
@@ -576,7 +577,7 @@ func TestUncoveredOfAModule(t *testing.T) {
 // withSubmodule is a tree with something in a submodule.
 type withSubmodule struct{ Workspace }
 
-func (w withSubmodule) Run(ctx context.Context, c worktree.Command) (worktree.Result, error) {
+func (w withSubmodule) Run(ctx context.Context, c workspace.Command) (workspace.Result, error) {
 	res, err := w.Workspace.Run(ctx, c)
 	res.Outside = []string{"lib"}
 	return res, err

@@ -14,7 +14,7 @@ import (
 	"forge/pipeline/point"
 	"forge/pipeline/testname"
 	"forge/pipeline/text"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // Code that holds what a test of the base gives and what it wants passes that test
@@ -99,7 +99,7 @@ func (c *checker) knowsAnswers(ctx context.Context, tree Tree, isTest map[string
 	if len(at) == 0 {
 		return nil
 	}
-	res, err := tree.Run(ctx, worktree.Command{Timeout: time.Minute, Args: []string{"find", ".", "(", "-name", ".git", "-o", "-name", "node_modules", "-o", "-name", "vendor",
+	res, err := tree.Run(ctx, workspace.Command{Timeout: time.Minute, Args: []string{"find", ".", "(", "-name", ".git", "-o", "-name", "node_modules", "-o", "-name", "vendor",
 		"-o", "-name", ".venv", ")", "-prune", "-o", "-type", "f", "-size", "-256k", "-print"}})
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/testname"
 	"forge/pipeline/text"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // Runs of the base's tests with a file changed, in which they are to come to the same.
@@ -54,7 +54,7 @@ const threadLine = `\b(threading|Thread|ThreadPool\w*|concurrent|to_thread|run_i
 
 // pythonWith lists the files of Python that have a line of a kind.
 func pythonWith(ctx context.Context, tree Tree, pattern string) (names []string, err error) {
-	res, err := tree.Run(ctx, worktree.Command{Timeout: time.Minute, Args: []string{"sh", "-c",
+	res, err := tree.Run(ctx, workspace.Command{Timeout: time.Minute, Args: []string{"sh", "-c",
 		`grep -rlE --include='*.py' --exclude-dir='.?*' --exclude-dir=node_modules -e "$1" . | head -n 1000`, "sh", pattern}})
 	for line := range strings.Lines(string(res.Stdout)) {
 		names = append(names, strings.TrimPrefix(strings.TrimSpace(line), "./"))

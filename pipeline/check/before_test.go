@@ -10,7 +10,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/config"
 	"forge/pipeline/text"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 func TestTaskIsAbout(t *testing.T) {
@@ -213,7 +213,7 @@ func TestCutOff(t *testing.T) {
 	t.Parallel()
 	for _, class := range []string{"timeout", "memory", "output", "disk", "signal"} {
 		w := newWorkspace(t, "-- x --\n")
-		w.hook = func(res *worktree.Result) { res.Exit, res.Class = -1, class }
+		w.hook = func(res *workspace.Result) { res.Exit, res.Class = -1, class }
 		o := Options{Config: config.Tests{Commands: []string{"printf 'TAP version 13\\n1..2\\nok 1 - a\\n'"}}}
 		baseline := run(t, w, o)
 		if len(baseline.Failures) != 1 || baseline.Unclean != "" {

@@ -16,7 +16,7 @@ import (
 	"forge/pipeline/point"
 	"forge/pipeline/testname"
 	"forge/pipeline/text"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // Code under test can tell that a test runs by more than can be listed: its callers, what
@@ -232,7 +232,7 @@ func (v *verdict) replay(ctx context.Context, sha string, rec recording) ([]*str
 	}
 	files = slices.DeleteFunc(files, func(name string) bool { return !testname.IsFile(name) && testRoot(name) == "" && !inTests(name) })
 	if len(files) > 0 {
-		if _, err := tree.Run(ctx, worktree.Command{Timeout: time.Minute, Args: append([]string{"rm", "-f", "--"}, files[:min(len(files), 2000)]...)}); err != nil {
+		if _, err := tree.Run(ctx, workspace.Command{Timeout: time.Minute, Args: append([]string{"rm", "-f", "--"}, files[:min(len(files), 2000)]...)}); err != nil {
 			return nil, err
 		}
 	}
@@ -263,7 +263,7 @@ func replayIn(ctx context.Context, tree Tree, rec recording, lang, dir string, c
 		return err
 	}
 	app := strings.Repeat("../", strings.Count(path.Join("/", dir, "x"), "/")-1) + callsDir + "/" + command[1]
-	res, err := tree.Run(ctx, worktree.Command{Timeout: replayAtMost, Dir: dir, Args: []string{command[0], app}, Env: []string{"PYTHONHASHSEED=0"}})
+	res, err := tree.Run(ctx, workspace.Command{Timeout: replayAtMost, Dir: dir, Args: []string{command[0], app}, Env: []string{"PYTHONHASHSEED=0"}})
 	if err != nil || res.Exit != 0 {
 		return err
 	}
@@ -312,7 +312,7 @@ func (c *checker) recordEnv(own []string) []string {
 
 // into writes files into the directory of a recording.
 func into(ctx context.Context, tree Tree, files map[string]string) error {
-	if _, err := tree.Run(ctx, worktree.Command{Timeout: time.Minute, Args: []string{"mkdir", "-p", callsDir}}); err != nil {
+	if _, err := tree.Run(ctx, workspace.Command{Timeout: time.Minute, Args: []string{"mkdir", "-p", callsDir}}); err != nil {
 		return err
 	}
 	for name, content := range files {

@@ -12,7 +12,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/config"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // replayed runs a program of tests as it is recorded, makes its calls again, and returns both as
@@ -28,7 +28,7 @@ func replayed(t *testing.T, files string, own []string, lang string, command, al
 	for i := range own {
 		own[i] = strings.ReplaceAll(own[i], "ROOT", w.dir)
 	}
-	res, err := w.Run(t.Context(), worktree.Command{Timeout: time.Minute, Args: command, Env: slices.Concat(own, c.recordEnv(own))})
+	res, err := w.Run(t.Context(), workspace.Command{Timeout: time.Minute, Args: command, Env: slices.Concat(own, c.recordEnv(own))})
 	if err != nil || res.Exit != 0 {
 		t.Fatalf("%v, %s%s", err, res.Stdout, res.Stderr)
 	}
@@ -241,10 +241,10 @@ func TestRecordedIsBounded(t *testing.T) {
 // timedTree keeps the commands that were run.
 type timedTree struct {
 	*fakeTree
-	ran *[]worktree.Command
+	ran *[]workspace.Command
 }
 
-func (t timedTree) Run(ctx context.Context, c worktree.Command) (worktree.Result, error) {
+func (t timedTree) Run(ctx context.Context, c workspace.Command) (workspace.Result, error) {
 	*t.ran = append(*t.ran, c)
 	return t.fakeTree.Run(ctx, c)
 }
@@ -255,10 +255,10 @@ func TestRecordedInTime(t *testing.T) {
 	const patch = "diff --git a/calc.py b/calc.py\n--- a/calc.py\n+++ b/calc.py\n@@ -1 +1 @@\n-x = 0\n+x = os.environ.get('X')\n"
 	for minutes, want := range map[int]time.Duration{30: 5 * time.Minute, 2: 2 * time.Minute} {
 		var log []string
-		var ran []worktree.Command
+		var ran []workspace.Command
 		open := func(_ context.Context, sha string) (Tree, error) {
-			answer := func(*fakeTree, string) (worktree.Result, error) {
-				return worktree.Result{Stdout: []byte("TAP version 13\n1..1\nok 1 - a\n")}, nil
+			answer := func(*fakeTree, string) (workspace.Result, error) {
+				return workspace.Result{Stdout: []byte("TAP version 13\n1..1\nok 1 - a\n")}, nil
 			}
 			files := map[string]string{"calc.py": "x = os.environ.get('X')\n"}
 			return timedTree{&fakeTree{sha: sha, log: &log, files: files, answer: answer}, &ran}, nil

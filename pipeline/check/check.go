@@ -33,7 +33,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/config"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // WorkedAtBase is the value of Failure.WorkedIn for a test that passed at the
@@ -43,13 +43,13 @@ const WorkedAtBase = -1
 // maxNames caps TestReport.Names.
 const maxNames = 20_000
 
-// workspace is the work tree under test, on the far side of the sandbox. Paths
+// workTree is the work tree under test, on the far side of the sandbox. Paths
 // are relative to its root and slash-separated; "." is the root.
-type workspace interface {
+type workTree interface {
 	// List returns the entries of a directory; directories end in "/".
 	List(ctx context.Context, dir string) ([]string, error)
 	Read(ctx context.Context, path string) ([]byte, error)
-	Run(ctx context.Context, c worktree.Command) (worktree.Result, error)
+	Run(ctx context.Context, c workspace.Command) (workspace.Result, error)
 }
 
 // Past is the test report of an earlier iteration.
@@ -91,7 +91,7 @@ func (o *Options) word(letters int) string {
 
 // checker is one run of the tests.
 type checker struct {
-	ws    workspace
+	ws    workTree
 	o     Options
 	log   *slog.Logger
 	clock func() time.Time
@@ -137,7 +137,7 @@ type checker struct {
 // A failing test is never an error. An error is a *pipeline.Fault when the tests
 // could not be run (no sandbox, a missing tool), the context's error, or whatever
 // else the workspace returned.
-func Run(ctx context.Context, ws workspace, o Options) (pipeline.TestReport, error) {
+func Run(ctx context.Context, ws workTree, o Options) (pipeline.TestReport, error) {
 	c, err := newChecker(ws, o)
 	if err != nil {
 		return pipeline.TestReport{}, err
@@ -155,7 +155,7 @@ func Run(ctx context.Context, ws workspace, o Options) (pipeline.TestReport, err
 	return c.report, nil
 }
 
-func newChecker(ws workspace, o Options) (*checker, error) {
+func newChecker(ws workTree, o Options) (*checker, error) {
 	c := &checker{ws: ws, o: o, log: o.Log, clock: o.Clock, owner: map[string]*suite{}, base: baseFailures(o.Baseline)}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)

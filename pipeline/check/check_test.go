@@ -14,7 +14,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/config"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -199,7 +199,7 @@ func TestHanging(t *testing.T) {
 	})
 	t.Run("ended by the sandbox", func(t *testing.T) {
 		w := newWorkspace(t, archive)
-		w.hook = func(res *worktree.Result) { res.Exit, res.Class = -1, "timeout" }
+		w.hook = func(res *workspace.Result) { res.Exit, res.Class = -1, "timeout" }
 		got := run(t, w, Options{Config: config.Tests{Commands: []string{
 			`printf '{"Action":"run","Package":"p","Test":"TestA"}\n{"Action":"pass","Package":"p","Test":"TestA"}\n{"Action":"run","Package":"p","Test":"TestB"}\n'`}, Reruns: 2}})
 		if len(got.Failures) != 1 || got.Failures[0].Test != "p.TestB" || !strings.Contains(got.Failures[0].Error, "stopped after 10m0s") || !got.Suites[0].TimedOut || got.Passed != 1 {
@@ -221,7 +221,7 @@ func TestKilled(t *testing.T) {
 		"output": "more output than the sandbox allows", "disk": "filled the disk", "signal": "killed by a signal",
 	} {
 		w := newWorkspace(t, "-- Makefile --\ntest:\n\techo working\n")
-		w.hook = func(res *worktree.Result) { res.Exit, res.Class = -1, class }
+		w.hook = func(res *workspace.Result) { res.Exit, res.Class = -1, class }
 		got := run(t, w, Options{})
 		if len(got.Failures) != 1 || !strings.Contains(got.Failures[0].Error, want) || !strings.Contains(got.Failures[0].Error, "echo working") || got.Failures[0].Cause != "runtime" {
 			t.Errorf("%s: failures %+v, want %q", class, got.Failures, want)
@@ -284,7 +284,7 @@ func TestFaults(t *testing.T) {
 	t.Run("of the sandbox", func(t *testing.T) {
 		w := newWorkspace(t, calcGo)
 		want := &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "no sandbox"}
-		w.fail = func(worktree.Command) error { return want }
+		w.fail = func(workspace.Command) error { return want }
 		if _, err := Run(t.Context(), w, Options{}); !errors.Is(err, want) {
 			t.Errorf("error %v, want the sandbox's fault", err)
 		}
@@ -292,7 +292,7 @@ func TestFaults(t *testing.T) {
 	t.Run("of the workspace, in the middle", func(t *testing.T) {
 		w := newWorkspace(t, calcGo)
 		broken := errors.New("the worker is gone")
-		w.fail = func(c worktree.Command) error {
+		w.fail = func(c workspace.Command) error {
 			if isTesting(c) {
 				return broken
 			}
@@ -305,7 +305,7 @@ func TestFaults(t *testing.T) {
 	t.Run("stopped", func(t *testing.T) {
 		w := newWorkspace(t, "-- Makefile --\ntest:\n\ttrue\n")
 		ctx, cancel := context.WithCancel(t.Context())
-		w.fail = func(c worktree.Command) error {
+		w.fail = func(c workspace.Command) error {
 			if isTesting(c) {
 				cancel()
 			}
@@ -498,7 +498,7 @@ func TestOldReports(t *testing.T) {
 // posixWorkspace runs commands for real that are everywhere.
 type posixWorkspace struct{ *dirWorkspace }
 
-func (w posixWorkspace) Run(ctx context.Context, c worktree.Command) (worktree.Result, error) {
+func (w posixWorkspace) Run(ctx context.Context, c workspace.Command) (workspace.Result, error) {
 	return w.live(ctx, c)
 }
 

@@ -16,7 +16,7 @@ import (
 	machine "forge/pipeline/needs"
 	"forge/pipeline/sandbox"
 	"forge/pipeline/sandbox/sandboxtest"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 func init() { live = true }
@@ -33,7 +33,7 @@ func TestCorpus(t *testing.T) {
 	c := readCorpus(t, corpusDirs...)
 	m := newManager(t)
 	warmGo(t, m)
-	rooms := &rooms{m: m, c: c, idle: map[string][]*sandbox.Workspace{}}
+	rooms := &rooms{m: m, c: c, idle: map[string][]workspace.Workspace{}}
 	t.Cleanup(func() {
 		if err := rooms.close(); err != nil {
 			t.Error(err)
@@ -72,13 +72,13 @@ type rooms struct {
 	c *corpus
 
 	mu   sync.Mutex
-	idle map[string][]*sandbox.Workspace // by their build cache: what compiles nothing starts without one
+	idle map[string][]workspace.Workspace // by their build cache: what compiles nothing starts without one
 }
 
 func (r *rooms) open(ctx context.Context, sha string) (Tree, error) {
 	r.mu.Lock()
 	key := cacheFor(r.c.of[sha])
-	var w *sandbox.Workspace
+	var w workspace.Workspace
 	if n := len(r.idle[key]); n > 0 {
 		w, r.idle[key] = r.idle[key][n-1], r.idle[key][:n-1]
 	}
@@ -86,7 +86,7 @@ func (r *rooms) open(ctx context.Context, sha string) (Tree, error) {
 	if w != nil {
 		return &lent{w, r, key}, w.Checkout(ctx, sha)
 	}
-	w, err := r.m.Open(context.WithoutCancel(ctx), sandbox.OpenOptions{Name: "corpus", GitDir: r.c.git, Commit: sha, Cache: key})
+	w, err := r.m.Open(context.WithoutCancel(ctx), workspace.OpenOptions{Name: "corpus", GitDir: r.c.git, Commit: sha, Cache: key})
 	return &lent{w, r, key}, err
 }
 
@@ -101,7 +101,7 @@ func (r *rooms) close() (err error) {
 
 // lent is a workspace that goes back.
 type lent struct {
-	*sandbox.Workspace
+	workspace.Workspace
 	r   *rooms
 	key string
 }
@@ -119,8 +119,8 @@ type recordedTree struct {
 	tape *tape
 }
 
-func (r *recordedTree) Run(ctx context.Context, c worktree.Command) (worktree.Result, error) {
-	return r.tape.run(r, c, nil, func() (worktree.Result, error) { return r.lent.Run(ctx, c) })
+func (r *recordedTree) Run(ctx context.Context, c workspace.Command) (workspace.Result, error) {
+	return r.tape.run(r, c, nil, func() (workspace.Result, error) { return r.lent.Run(ctx, c) })
 }
 
 func (r *recordedTree) place() string                   { return "" }

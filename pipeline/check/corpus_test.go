@@ -19,7 +19,7 @@ import (
 	"forge/pipeline/config"
 	"forge/pipeline/look"
 	"forge/pipeline/testname"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 
 	"golang.org/x/tools/txtar"
 )
@@ -460,22 +460,22 @@ func (m *tapedTree) Restore(_ context.Context, sha string, paths []string) error
 }
 
 // Changes lists what differs from the commit.
-func (m *tapedTree) Changes(context.Context) (list []worktree.Change, err error) {
+func (m *tapedTree) Changes(context.Context) (list []workspace.Change, err error) {
 	for name, text := range m.files {
 		if was, there := m.of[m.commit][name]; !there || was != text {
-			list = append(list, worktree.Change{Path: name, Content: []byte(text)})
+			list = append(list, workspace.Change{Path: name, Content: []byte(text)})
 		}
 	}
 	for name := range m.of[m.commit] {
 		if _, there := m.files[name]; !there {
-			list = append(list, worktree.Change{Path: name, Deleted: true})
+			list = append(list, workspace.Change{Path: name, Deleted: true})
 		}
 	}
-	slices.SortFunc(list, func(a, b worktree.Change) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(list, func(a, b workspace.Change) int { return strings.Compare(a.Path, b.Path) })
 	return list, nil
 }
 
-func (m *tapedTree) Run(ctx context.Context, c worktree.Command) (worktree.Result, error) {
+func (m *tapedTree) Run(ctx context.Context, c workspace.Command) (workspace.Result, error) {
 	return m.tape.run(m, c, nil, nil)
 }
 

@@ -185,7 +185,8 @@ func (c *checker) nodeSuite(ctx context.Context, v *survey, p, root *nodePackage
 	s.env = []string{"CI=1", "NO_COLOR=1"}
 	s.lacks = p.lacks(v)
 	s.askNode(p.script(), tool)
-	if inner := p.inner(p.script(), 3); s.format == formatAny && inner != p.script() && strings.Contains(inner, "node --test") {
+	left := maxInner
+	if inner := p.inner(p.script(), 3, &left); s.format == formatAny && inner != p.script() && strings.Contains(inner, "node --test") {
 		s.askNode("node --test "+strings.Join(reporterArgs.FindAllString(inner, -1), " "), tool)
 	}
 	if err := c.measureNode(ctx, v, s, p, tool); err != nil {
@@ -220,13 +221,20 @@ func (c *checker) measureNode(ctx context.Context, v *survey, s *suite, p *nodeP
 	return nil
 }
 
-// inner is a script with those that it runs in their place.
-func (p *nodePackage) inner(script string, depth int) string {
-	if depth == 0 {
+// maxInner caps what scripts come to that run one another many times: a manifest must not be able
+// to take all memory (S30).
+const maxInner = 64 << 10
+
+// inner is a script with those that it runs in their place, as long as something is left.
+func (p *nodePackage) inner(script string, depth int, left *int) string {
+	if *left -= len(script); depth == 0 || *left < 0 {
 		return script
 	}
 	return runsScript.ReplaceAllStringFunc(script, func(call string) string {
-		return p.inner(p.Scripts[runsScript.FindStringSubmatch(call)[1]], depth-1)
+		if *left < 0 {
+			return call
+		}
+		return p.inner(p.Scripts[runsScript.FindStringSubmatch(call)[1]], depth-1, left)
 	})
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"forge/pipeline/lazyregexp"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // pythonMarks are the files by which a directory is a Python project.
@@ -201,7 +201,7 @@ func (c *checker) pythonModules(ctx context.Context, v *survey, dir string) (map
 	if !v.tools["python3"] {
 		return has, nil
 	}
-	res, err := c.ws.Run(ctx, worktree.Command{Args: []string{"sh", "-c", pythonScript}, Dir: dir, Timeout: time.Minute})
+	res, err := c.ws.Run(ctx, workspace.Command{Args: []string{"sh", "-c", pythonScript}, Dir: dir, Timeout: time.Minute})
 	if err != nil {
 		return nil, err
 	}

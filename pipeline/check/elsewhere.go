@@ -8,7 +8,7 @@ import (
 
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/point"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // Code under test can turn on the place that it runs in in more ways than can be
@@ -19,7 +19,7 @@ import (
 // elsewhere is a tree whose commands run in another place.
 type elsewhere struct{ Tree }
 
-func (e elsewhere) Run(ctx context.Context, c worktree.Command) (worktree.Result, error) {
+func (e elsewhere) Run(ctx context.Context, c workspace.Command) (workspace.Result, error) {
 	c.Elsewhere = true
 	return e.Tree.Run(ctx, c)
 }
@@ -27,7 +27,7 @@ func (e elsewhere) Run(ctx context.Context, c worktree.Command) (worktree.Result
 // cloned makes a work tree look like one that somebody cloned: those of the sandbox
 // have no .git.
 func cloned(ctx context.Context, tree Tree) error {
-	_, err := tree.Run(ctx, worktree.Command{Timeout: time.Minute, Args: []string{"sh", "-c",
+	_, err := tree.Run(ctx, workspace.Command{Timeout: time.Minute, Args: []string{"sh", "-c",
 		`test -e .git || { mkdir -p .git/objects .git/refs && echo 'ref: refs/heads/main' >.git/HEAD; }`}})
 	return err
 }

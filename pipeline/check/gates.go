@@ -318,7 +318,7 @@ func (g *gauge) look(ctx context.Context, gate quality.Gate, head, base Tree) (m
 	var now, was measure.Reading
 	for i := range gate.Repeats {
 		for side := range 2 {
-			tree, to, where := workspace(head), &now, "at the head"
+			tree, to, where := workTree(head), &now, "at the head"
 			if (i+side)%2 == 0 {
 				tree, to, where = base, &was, "at the base"
 			}

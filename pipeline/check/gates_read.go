@@ -19,14 +19,14 @@ import (
 	"forge/pipeline/measure"
 	"forge/pipeline/quality"
 	"forge/pipeline/testname"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 )
 
 // read measures a gate in a tree. Why is why there is no value; an error is one of the
 // workspace.
-func (g *gauge) read(ctx context.Context, tree workspace, gate quality.Gate) (r measure.Reading, why string, err error) {
+func (g *gauge) read(ctx context.Context, tree workTree, gate quality.Gate) (r measure.Reading, why string, err error) {
 	if gate.Kind.Name == quality.SARIF && gate.Command != "" { // one that lies there from before says nothing
 		if _, why, err = g.run(ctx, tree, gate, []string{"rm", "-f", "--", gate.Kind.Arg}); err != nil || why != "" {
 			return r, why, err
@@ -66,7 +66,7 @@ func (g *gauge) read(ctx context.Context, tree workspace, gate quality.Gate) (r 
 
 // inModule is a gate's command, run where the go.mod of its package lies, as tests are. Of a
 // workspace that is the root.
-func inModule(ctx context.Context, tree workspace, gate quality.Gate) (string, error) {
+func inModule(ctx context.Context, tree workTree, gate quality.Gate) (string, error) {
 	has := func(name string) (bool, error) {
 		_, err := tree.Read(ctx, name)
 		if absent(err) {
@@ -95,7 +95,7 @@ func inModule(ctx context.Context, tree workspace, gate quality.Gate) (string, e
 }
 
 // value reads what a command left; soft is why there is none.
-func (g *gauge) value(ctx context.Context, tree workspace, gate quality.Gate, out quality.Output) (r measure.Reading, soft, err error) {
+func (g *gauge) value(ctx context.Context, tree workTree, gate quality.Gate, out quality.Output) (r measure.Reading, soft, err error) {
 	switch {
 	case gate.Use == quality.GoVet:
 		root, err := g.root(ctx, tree)
@@ -133,12 +133,12 @@ func (g *gauge) value(ctx context.Context, tree workspace, gate quality.Gate, ou
 }
 
 // run runs a command of a gate.
-func (g *gauge) run(ctx context.Context, tree workspace, gate quality.Gate, args []string) (out quality.Output, why string, err error) {
+func (g *gauge) run(ctx context.Context, tree workTree, gate quality.Gate, args []string) (out quality.Output, why string, err error) {
 	limit := g.o.Timeout
 	if limit <= 0 {
 		limit = time.Duration(cmp.Or(gate.TimeoutMinutes, g.o.Tests.TimeoutMinutes, 10)) * time.Minute
 	}
-	res, err := tree.Run(ctx, worktree.Command{Args: args, Timeout: limit})
+	res, err := tree.Run(ctx, workspace.Command{Args: args, Timeout: limit})
 	if err != nil {
 		return out, "", err
 	}
@@ -156,15 +156,15 @@ func (g *gauge) run(ctx context.Context, tree workspace, gate quality.Gate, args
 }
 
 // root is the tree's folder as its commands see it.
-func (g *gauge) root(ctx context.Context, tree workspace) (string, error) {
-	res, err := tree.Run(ctx, worktree.Command{Args: []string{"pwd", "-P"}, Timeout: time.Minute})
+func (g *gauge) root(ctx context.Context, tree workTree) (string, error) {
+	res, err := tree.Run(ctx, workspace.Command{Args: []string{"pwd", "-P"}, Timeout: time.Minute})
 	return strings.TrimSpace(string(res.Stdout)), err
 }
 
 var meta = lazyregexp.New(`[*?\[\\]`)
 
 // sizes lists the files that a glob matches.
-func (g *gauge) sizes(ctx context.Context, tree workspace, gate quality.Gate) (files []measure.Part, err error) {
+func (g *gauge) sizes(ctx context.Context, tree workTree, gate quality.Gate) (files []measure.Part, err error) {
 	pattern := path.Clean(gate.Kind.Arg)
 	from := "."
 	if at := meta.FindStringIndex(pattern); at == nil {
@@ -172,7 +172,7 @@ func (g *gauge) sizes(ctx context.Context, tree workspace, gate quality.Gate) (f
 	} else if slash := strings.LastIndexByte(pattern[:at[0]], '/'); slash > 0 {
 		from = pattern[:slash]
 	}
-	res, err := tree.Run(ctx, worktree.Command{Args: []string{"find", "./" + from, "-name", ".git", "-prune", "-o", "-type", "f", "-printf", `%s %p\n`}, Timeout: time.Minute})
+	res, err := tree.Run(ctx, workspace.Command{Args: []string{"find", "./" + from, "-name", ".git", "-prune", "-o", "-type", "f", "-printf", `%s %p\n`}, Timeout: time.Minute})
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func (g *gauge) sizes(ctx context.Context, tree workspace, gate quality.Gate) (f
 	return files, nil
 }
 
-func (g *gauge) sarif(ctx context.Context, tree workspace, gate quality.Gate, out quality.Output) (r measure.Reading, soft, err error) {
+func (g *gauge) sarif(ctx context.Context, tree workTree, gate quality.Gate, out quality.Output) (r measure.Reading, soft, err error) {
 	data, err := tree.Read(ctx, gate.Kind.Arg)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -325,7 +325,7 @@ var requireLine = lazyregexp.New(`(?m)^\s*(?:require\s+)?([\w.~-]+\.[\w.~-]+(?:/
 
 // namedDependencies lists what go.mod and package.json name, with the licence where the
 // package lies there and names one.
-func namedDependencies(ctx context.Context, tree workspace) (map[string]string, error) {
+func namedDependencies(ctx context.Context, tree workTree) (map[string]string, error) {
 	var out map[string]string
 	add := func(file, name, licence string) {
 		if out == nil {

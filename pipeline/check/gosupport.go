@@ -11,7 +11,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/lazyregexp"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // Tests of Go lean on packages that nothing else imports: of assertions, of doubles, of
@@ -59,7 +59,7 @@ find . \( -name .git -o -name node_modules \) -prune -o -type f \( -name go.mod 
 
 // goTrees reads both sides of the change.
 func (v *verdict) goTrees(ctx context.Context, tree Tree, b *baseView) (base, head *goTree, err error) {
-	res, err := tree.Run(ctx, worktree.Command{Args: []string{"sh", "-c", goScript, "sh", fmt.Sprint(maxGoLines)}, Timeout: time.Minute})
+	res, err := tree.Run(ctx, workspace.Command{Args: []string{"sh", "-c", goScript, "sh", fmt.Sprint(maxGoLines)}, Timeout: time.Minute})
 	if err != nil {
 		return nil, nil, err
 	}

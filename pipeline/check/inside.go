@@ -16,7 +16,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // selfChecks are the assertions of a program that tests itself; where it is started through
@@ -77,7 +77,7 @@ var docTests = lazyregexp.New(`doctest[-_]glob[=\s]+["']?([^\s"',\]]+)`)
 // cannot be told.
 func written(ctx context.Context, tree Tree) []string {
 	ws, ok := tree.(interface {
-		Changes(ctx context.Context) ([]worktree.Change, error)
+		Changes(ctx context.Context) ([]workspace.Change, error)
 	})
 	if !ok {
 		return nil

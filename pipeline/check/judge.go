@@ -6,12 +6,12 @@ import (
 	"strings"
 
 	"forge/pipeline/lazyregexp"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // judge turns the way a command ended into failures. A suite that could not run
 // for want of something around it has not failed (R6): it is not run.
-func (c *checker) judge(s *suite, res *worktree.Result, out []byte) {
+func (c *checker) judge(s *suite, res *workspace.Result, out []byte) {
 	text := string(out)
 	if s.result.ran() == 0 && res.Class == "" && res.Exit != 0 {
 		if why := cmp.Or(s.cannotRun(res.Exit, text), c.absentPackage(s, text)); why != "" {
@@ -42,7 +42,7 @@ func (s *suite) refuse(why string) {
 }
 
 // judgeExit handles a command that ended by itself.
-func (c *checker) judgeExit(s *suite, res *worktree.Result, text string) {
+func (c *checker) judgeExit(s *suite, res *workspace.Result, text string) {
 	if s.format == formatAny && len(s.result.cases) == 0 {
 		if res.Exit == 0 && ranNothing(text) {
 			return

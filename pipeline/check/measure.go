@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"forge/pipeline/lazyregexp"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // measurement is how a suite is made to leave its coverage behind.
@@ -33,7 +33,7 @@ func (c *checker) measured(s *suite) *measurement {
 // executeMeasured runs a suite, and has it measure its coverage where it can. What
 // it finds then counts only if measuring cannot have had a part in it: else the
 // suite runs again without.
-func (c *checker) executeMeasured(ctx context.Context, s *suite) (result, worktree.Result, []byte, error) {
+func (c *checker) executeMeasured(ctx context.Context, s *suite) (result, workspace.Result, []byte, error) {
 	m := c.measured(s)
 	if m == nil {
 		return c.execute(ctx, s, s.args)
@@ -61,7 +61,7 @@ func (c *checker) executeMeasured(ctx context.Context, s *suite) (result, worktr
 	s.measuring = true
 	s.cover = path.Join(cover, m.file)
 	if m.report != nil {
-		if res, err := c.ws.Run(ctx, worktree.Command{Args: m.report(to), Dir: s.dir, Env: s.env, Timeout: time.Minute}); err != nil || res.Exit != 0 {
+		if res, err := c.ws.Run(ctx, workspace.Command{Args: m.report(to), Dir: s.dir, Env: s.env, Timeout: time.Minute}); err != nil || res.Exit != 0 {
 			c.log.Info("the coverage could not be written", "command", s.done.Command, "error", err, "exit", res.Exit, "stderr", tail(string(res.Stderr)))
 		}
 	}
@@ -78,7 +78,7 @@ var coverageFigure = lazyregexp.New(`(?m)^.*coverage: (?:[\d.]+% of statements|\
 // can have caused: with an error that no failing test explains, or with one that
 // speaks of coverage. A test that fails is looked at when failing tests run again,
 // without measuring.
-func (s *suite) spoiled(r *result, res *worktree.Result, out []byte) bool {
+func (s *suite) spoiled(r *result, res *workspace.Result, out []byte) bool {
 	switch {
 	case res.Exit == 0, res.Class == "timeout": // a suite that hangs would hang again
 		return false

@@ -12,7 +12,7 @@ import (
 
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/testname"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // Code under test can look for its tests: for a directory that is called as theirs are,
@@ -37,7 +37,7 @@ func move(ctx context.Context, tree Tree, o *Options) (*moved, error) {
 	for i, dir := range dirs {
 		name := "p" + o.word(7)
 		to := path.Join(path.Dir(dir), name)
-		if _, err := tree.Run(ctx, worktree.Command{Timeout: time.Minute, Args: []string{"mv", "--", dir, to}}); err != nil {
+		if _, err := tree.Run(ctx, workspace.Command{Timeout: time.Minute, Args: []string{"mv", "--", dir, to}}); err != nil {
 			return nil, err
 		}
 		m.names[name] = path.Base(dir)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // A test runner and a sandbox leave traces in the process of the code under test: its
@@ -87,7 +87,7 @@ exec "$app" "$@"`
 // plainly writes what the commands of a plain run need into the scratch directory.
 func (c *checker) plainly(ctx context.Context) error {
 	for _, f := range [][2]string{{"exec", withoutSources}, {"plain.cjs", plainNode}} {
-		if _, err := c.ws.Run(ctx, worktree.Command{Timeout: time.Minute, Args: []string{"sh", "-c", `printf '%s\n' "$1" >"$2"`, "sh", f[1], scratch + "/" + f[0]}}); err != nil {
+		if _, err := c.ws.Run(ctx, workspace.Command{Timeout: time.Minute, Args: []string{"sh", "-c", `printf '%s\n' "$1" >"$2"`, "sh", f[1], scratch + "/" + f[0]}}); err != nil {
 			return err
 		}
 	}

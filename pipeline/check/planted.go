@@ -11,7 +11,7 @@ import (
 
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/testname"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // maxPlanted caps the files that get a planted test.
@@ -190,7 +190,7 @@ func sourceFiles(ctx context.Context, tree Tree, more ...string) ([]string, erro
 	for _, name := range more {
 		args = append(args, "-o", "-name", name)
 	}
-	res, err := tree.Run(ctx, worktree.Command{Timeout: time.Minute, Args: append(args, ")", "-print")})
+	res, err := tree.Run(ctx, workspace.Command{Timeout: time.Minute, Args: append(args, ")", "-print")})
 	if err != nil {
 		return nil, err
 	}

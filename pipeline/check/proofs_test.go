@@ -10,7 +10,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/config"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // What was skipped is named where tests are named as proofs, and nowhere else.
@@ -18,8 +18,8 @@ func TestSkipsForProofs(t *testing.T) {
 	t.Parallel()
 	open := func(_ context.Context, sha string) (Tree, error) {
 		var log []string
-		return &fakeTree{sha: sha, log: &log, answer: func(*fakeTree, string) (worktree.Result, error) {
-			return worktree.Result{Stdout: []byte("TAP version 13\n1..2\nok 1 - a\nok 2 - b # SKIP no\n")}, nil
+		return &fakeTree{sha: sha, log: &log, answer: func(*fakeTree, string) (workspace.Result, error) {
+			return workspace.Result{Stdout: []byte("TAP version 13\n1..2\nok 1 - a\nok 2 - b # SKIP no\n")}, nil
 		}}, nil
 	}
 	for _, proofs := range [][]string{nil, {"a"}} {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"forge/pipeline"
+
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 )
 

@@ -8,7 +8,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/config"
 	"forge/pipeline/text"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // Covers B4: what a compiler or an interpreter says becomes the failure's error,
@@ -62,7 +62,7 @@ func TestErrorBesideTests(t *testing.T) {
 	}
 	s := &suite{dir: ".", format: formatReports, done: pipeline.Suite{Name: "mvn test"}}
 	s.result.add(testcase{name: "a.T.x", status: failed, err: "x"})
-	(&checker{}).judgeExit(s, &worktree.Result{Exit: 1}, "[ERROR] /src/b/Calc.java:[12,8] cannot find symbol\n")
+	(&checker{}).judgeExit(s, &workspace.Result{Exit: 1}, "[ERROR] /src/b/Calc.java:[12,8] cannot find symbol\n")
 	if n := s.result.failing(); n != 2 || s.result.cases[1].file != "/src/b/Calc.java" {
 		t.Errorf("%d failures, want the build beside the test: %+v", n, s.result.cases)
 	}

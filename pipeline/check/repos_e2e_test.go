@@ -18,7 +18,7 @@ import (
 	"forge/pipeline/config"
 	"forge/pipeline/sandbox"
 	"forge/pipeline/sandbox/sandboxtest"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
@@ -97,7 +97,7 @@ var warmedGo sync.Once
 func warmGo(t testing.TB, m *sandbox.Manager) {
 	t.Helper()
 	warmedGo.Do(func() {
-		ws, err := m.Open(t.Context(), sandbox.OpenOptions{Name: "warm", Cache: goCache})
+		ws, err := m.Open(t.Context(), workspace.OpenOptions{Name: "warm", Cache: goCache})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,20 +111,20 @@ func warmGo(t testing.TB, m *sandbox.Manager) {
 				t.Fatal(err)
 			}
 		}
-		if err := ws.Warm(t.Context(), worktree.Command{Args: []string{"go", "test", "./..."}, Dir: "."}); err != nil {
+		if err := ws.Warm(t.Context(), workspace.Command{Args: []string{"go", "test", "./..."}, Dir: "."}); err != nil {
 			t.Log("no build cache: ", err)
 		}
 	})
 }
 
 // openRepository writes an archive's files into a workspace.
-func openRepository(t *testing.T, m *sandbox.Manager, archive *txtar.Archive) *sandbox.Workspace {
+func openRepository(t *testing.T, m *sandbox.Manager, archive *txtar.Archive) workspace.Workspace {
 	t.Helper()
 	files := map[string]string{}
 	for _, f := range archive.Files {
 		files[f.Name] = ""
 	}
-	ws, err := m.Open(t.Context(), sandbox.OpenOptions{Name: "repository", Cache: cacheFor(files)})
+	ws, err := m.Open(t.Context(), workspace.OpenOptions{Name: "repository", Cache: cacheFor(files)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func openRepository(t *testing.T, m *sandbox.Manager, archive *txtar.Archive) *s
 // sandboxTools returns which of the tools the sandbox has.
 func sandboxTools(t *testing.T, m *sandbox.Manager) map[string]bool {
 	t.Helper()
-	ws, err := m.Open(t.Context(), sandbox.OpenOptions{Name: "tools", Cache: noCache})
+	ws, err := m.Open(t.Context(), workspace.OpenOptions{Name: "tools", Cache: noCache})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/config"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -203,7 +203,7 @@ type fakeTree struct {
 	sha    string
 	files  map[string]string
 	log    *[]string
-	answer func(t *fakeTree, line string) (worktree.Result, error)
+	answer func(t *fakeTree, line string) (workspace.Result, error)
 }
 
 func (f *fakeTree) List(context.Context, string) ([]string, error) { return nil, nil }
@@ -231,10 +231,10 @@ func (f *fakeTree) Close() error {
 	return nil
 }
 
-func (f *fakeTree) Run(_ context.Context, c worktree.Command) (worktree.Result, error) {
+func (f *fakeTree) Run(_ context.Context, c workspace.Command) (workspace.Result, error) {
 	line := strings.Join(c.Args, " ")
 	if !isTesting(c) || strings.Contains(line, "command -v") {
-		return worktree.Result{Stdout: []byte("/work\n")}, nil
+		return workspace.Result{Stdout: []byte("/work\n")}, nil
 	}
 	*f.log = append(*f.log, line)
 	return f.answer(f, line)
@@ -245,24 +245,24 @@ func (f *fakeTree) Run(_ context.Context, c worktree.Command) (worktree.Result, 
 func TestVerifyFaults(t *testing.T) {
 	t.Parallel()
 	patch := "diff --git a/test_a.py b/test_a.py\n--- a/test_a.py\n+++ b/test_a.py\n@@ -1 +1 @@\n-assert f() == 1\n+assert f() == 2\n"
-	tap := worktree.Result{Stdout: []byte("TAP version 13\n1..1\nok 1 - a\n")}
+	tap := workspace.Result{Stdout: []byte("TAP version 13\n1..1\nok 1 - a\n")}
 	gone := errors.New("the worker is gone")
 	for _, c := range []struct {
 		what   string
-		second worktree.Result
+		second workspace.Result
 		err    error
 		want   string
 	}{
 		{"passes", tap, nil, ""},
-		{"a program is missing", worktree.Result{Exit: 127, Stderr: []byte("sh: 1: special: not found")}, nil, "changed all tests of the base: `sh run` could not run: needs `special` on the server"},
-		{"the worker is gone", worktree.Result{}, gone, "error: run sh run: the worker is gone"},
+		{"a program is missing", workspace.Result{Exit: 127, Stderr: []byte("sh: 1: special: not found")}, nil, "changed all tests of the base: `sh run` could not run: needs `special` on the server"},
+		{"the worker is gone", workspace.Result{}, gone, "error: run sh run: the worker is gone"},
 	} {
 		var log []string
 		opened := 0
 		open := func(_ context.Context, sha string) (Tree, error) {
 			opened++
 			second := opened == 2
-			return &fakeTree{sha: sha, log: &log, files: map[string]string{"test_a.py": "assert f() == 2\n"}, answer: func(*fakeTree, string) (worktree.Result, error) {
+			return &fakeTree{sha: sha, log: &log, files: map[string]string{"test_a.py": "assert f() == 2\n"}, answer: func(*fakeTree, string) (workspace.Result, error) {
 				if second {
 					return c.second, c.err
 				}
@@ -300,8 +300,8 @@ func TestVerifyOnce(t *testing.T) {
 		opened := 0
 		open := func(_ context.Context, sha string) (Tree, error) {
 			opened++
-			return &fakeTree{sha: sha, log: &log, files: map[string]string{file: "x = 1\n"}, answer: func(*fakeTree, string) (worktree.Result, error) {
-				return worktree.Result{Stdout: []byte("TAP version 13\n1..1\nok 1 - a\n")}, nil
+			return &fakeTree{sha: sha, log: &log, files: map[string]string{file: "x = 1\n"}, answer: func(*fakeTree, string) (workspace.Result, error) {
+				return workspace.Result{Stdout: []byte("TAP version 13\n1..1\nok 1 - a\n")}, nil
 			}}, nil
 		}
 		patch := strings.ReplaceAll("diff --git a/F b/F\n--- a/F\n+++ b/F\n@@ -1 +1 @@\n-x = 0\n+x = 1\n", "F", file)

@@ -14,7 +14,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/lazyregexp"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // scratch is where suites leave their reports, relative to the root of the work
@@ -68,7 +68,7 @@ type suite struct {
 func (c *checker) prepareScratch(ctx context.Context) error {
 	// The pause is longer than the tick of the kernel's file times: what is written after the stamp is newer than it.
 	const script = `rm -rf -- "$1" && mkdir -- "$1" && : >"$1/stamp" && sleep 0.02 && pwd -P`
-	res, err := c.ws.Run(ctx, worktree.Command{Args: []string{"sh", "-c", script, "sh", scratch}, Timeout: time.Minute})
+	res, err := c.ws.Run(ctx, workspace.Command{Args: []string{"sh", "-c", script, "sh", scratch}, Timeout: time.Minute})
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (c *checker) prepareScratch(ctx context.Context) error {
 func (c *checker) removeScratch(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	if _, err := c.ws.Run(ctx, worktree.Command{Args: []string{"rm", "-rf", "--", scratch}, Timeout: 10 * time.Second}); err != nil {
+	if _, err := c.ws.Run(ctx, workspace.Command{Args: []string{"rm", "-rf", "--", scratch}, Timeout: 10 * time.Second}); err != nil {
 		c.log.Debug("remove the tests' reports", "error", err)
 	}
 }
@@ -128,7 +128,7 @@ func (c *checker) runSuite(ctx context.Context, s *suite) error {
 }
 
 // executeFor runs a suite as the run asks: to compare with another, or to measure.
-func (c *checker) executeFor(ctx context.Context, s *suite) (result, worktree.Result, []byte, error) {
+func (c *checker) executeFor(ctx context.Context, s *suite) (result, workspace.Result, []byte, error) {
 	if c.bare {
 		args := c.bareArgs(s)
 		if c.elsewhere {
@@ -142,7 +142,7 @@ func (c *checker) executeFor(ctx context.Context, s *suite) (result, worktree.Re
 // warmer is a workspace that keeps what is compiled of others' packages. Whatever
 // else a command compiles is thrown away with the checkout.
 type warmer interface {
-	Warm(ctx context.Context, c worktree.Command) error
+	Warm(ctx context.Context, c workspace.Command) error
 }
 
 // warm has the packages compiled that a Go suite needs of others, so that this is
@@ -152,7 +152,7 @@ func (c *checker) warm(ctx context.Context, s *suite, args []string) error {
 	if !ok || s.format != formatGo {
 		return nil
 	}
-	err := ws.Warm(ctx, worktree.Command{Args: args, Dir: s.dir, Env: s.env})
+	err := ws.Warm(ctx, workspace.Command{Args: args, Dir: s.dir, Env: s.env})
 	var f *pipeline.Fault
 	if err != nil && ctx.Err() == nil && !errors.As(err, &f) {
 		c.log.Debug("compile what the tests need", "error", err) // the suite's own command says what is wrong
@@ -162,7 +162,7 @@ func (c *checker) warm(ctx context.Context, s *suite, args []string) error {
 }
 
 // execute runs a command of a suite and parses what it prints or leaves.
-func (c *checker) execute(ctx context.Context, s *suite, args []string) (result, worktree.Result, []byte, error) {
+func (c *checker) execute(ctx context.Context, s *suite, args []string) (result, workspace.Result, []byte, error) {
 	var report, file string
 	switch {
 	case s.report != nil:
@@ -185,7 +185,7 @@ func (c *checker) execute(ctx context.Context, s *suite, args []string) (result,
 		env = append(slices.Clone(env), "CI=1")
 	}
 	env = slices.Concat(env, c.plainEnv(), c.recordEnv(s.env))
-	res, err := c.ws.Run(ctx, worktree.Command{Args: args, Dir: s.dir, Env: env, Timeout: c.timeout()})
+	res, err := c.ws.Run(ctx, workspace.Command{Args: args, Dir: s.dir, Env: env, Timeout: c.timeout()})
 	if err != nil {
 		return result{}, res, nil, runError(s, err)
 	}
@@ -233,7 +233,7 @@ func (c *checker) readReport(ctx context.Context, name string) ([]byte, error) {
 	const piece = 512 << 10
 	data = nil
 	for len(data) < maxOutput {
-		res, err := c.ws.Run(ctx, worktree.Command{Timeout: time.Minute, Args: []string{"sh", "-c",
+		res, err := c.ws.Run(ctx, workspace.Command{Timeout: time.Minute, Args: []string{"sh", "-c",
 			`test -f "$1" && tail -c "+$2" -- "$1" | head -c "$3"`, "sh", name, strconv.Itoa(len(data) + 1), strconv.Itoa(piece)}})
 		if err != nil {
 			return nil, err
@@ -264,7 +264,7 @@ func (c *checker) leftBehind(ctx context.Context, s *suite) []string {
 		}
 		args = append(args, "-name", n)
 	}
-	res, err := c.ws.Run(ctx, worktree.Command{Args: append(args, ")", "-print"), Timeout: time.Minute})
+	res, err := c.ws.Run(ctx, workspace.Command{Args: append(args, ")", "-print"), Timeout: time.Minute})
 	if err != nil || res.Exit != 0 {
 		c.log.Debug("look for reports of the tests", "error", err, "exit", res.Exit, "stderr", string(res.Stderr))
 		return nil

@@ -11,7 +11,7 @@ import (
 
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/testname"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 const (
@@ -180,7 +180,7 @@ func (v *verdict) list(ctx context.Context, tree Tree, open []edit) (listed, err
 			}
 		}
 	}
-	res, err := tree.Run(ctx, worktree.Command{Args: args, Timeout: time.Minute})
+	res, err := tree.Run(ctx, workspace.Command{Args: args, Timeout: time.Minute})
 	if err != nil {
 		return listed{}, err
 	}

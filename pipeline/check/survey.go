@@ -12,7 +12,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/lazyregexp"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // survey is what detection knows of a repository's files: those by which a suite
@@ -98,7 +98,7 @@ func surveyArgs() []string {
 // look makes the survey, by one command whatever the size of the repository.
 func (c *checker) look(ctx context.Context) (*survey, error) {
 	args := append([]string{"sh", "-c", surveyScript, "sh"}, surveyArgs()...)
-	res, err := c.ws.Run(ctx, worktree.Command{Args: args, Timeout: 2 * time.Minute})
+	res, err := c.ws.Run(ctx, workspace.Command{Args: args, Timeout: 2 * time.Minute})
 	if err != nil {
 		return nil, err
 	}

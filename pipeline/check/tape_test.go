@@ -19,7 +19,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // What the commands of tests answer is kept in testdata/tapes, so that the tests need
@@ -155,7 +155,7 @@ func plainText(data []byte) string {
 }
 
 // run answers a command from the tape, or runs it and keeps what it answers.
-func (tp *tape) run(tr taped, c worktree.Command, more []string, run func() (worktree.Result, error)) (worktree.Result, error) {
+func (tp *tape) run(tr taped, c workspace.Command, more []string, run func() (workspace.Result, error)) (workspace.Result, error) {
 	if run != nil && live && !*record {
 		return run()
 	}
@@ -167,7 +167,7 @@ func (tp *tape) run(tr taped, c worktree.Command, more []string, run func() (wor
 	}
 	before, err := tr.snapshot()
 	if err != nil {
-		return worktree.Result{}, err
+		return workspace.Result{}, err
 	}
 	key := keyOf(c, more, before, keep)
 	if run != nil && *record {
@@ -186,7 +186,7 @@ func (tp *tape) run(tr taped, c worktree.Command, more []string, run func() (wor
 	}
 	a := tp.next(key)
 	if a == nil {
-		return worktree.Result{}, fmt.Errorf("%s does not hold what %q answers in this state of its tree: record it anew, go test ./pipeline/check -run '^%s$' -record",
+		return workspace.Result{}, fmt.Errorf("%s does not hold what %q answers in this state of its tree: record it anew, go test ./pipeline/check -run '^%s$' -record",
 			tp.file, commandLine(c), strings.ReplaceAll(tp.part, "/", "$/^"))
 	}
 	files := map[string]*string{}
@@ -196,9 +196,9 @@ func (tp *tape) run(tr taped, c worktree.Command, more []string, run func() (wor
 		}
 	}
 	if err := tr.change(files); err != nil {
-		return worktree.Result{}, err
+		return workspace.Result{}, err
 	}
-	return worktree.Result{Exit: a.Exit, Class: a.Class, Stdout: []byte(here(a.Stdout)), Stderr: []byte(here(a.Stderr))}, nil
+	return workspace.Result{Exit: a.Exit, Class: a.Class, Stdout: []byte(here(a.Stdout)), Stderr: []byte(here(a.Stderr))}, nil
 }
 
 // keep adds an answer. The same one again, which a test that is run often gives, is counted.
@@ -239,7 +239,7 @@ func (tp *tape) next(key string) (found *answer) {
 	return found
 }
 
-func keyOf(c worktree.Command, more []string, files map[string]string, keep func(string) string) string {
+func keyOf(c workspace.Command, more []string, files map[string]string, keep func(string) string) string {
 	h := sha256.New()
 	fmt.Fprintln(h, keep(fmt.Sprintf("%q %q %q %v %q", c.Args, c.Dir, c.Env, c.Elsewhere, more)))
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -248,7 +248,7 @@ func keyOf(c worktree.Command, more []string, files map[string]string, keep func
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-func commandLine(c worktree.Command) string {
+func commandLine(c workspace.Command) string {
 	line := strings.Join(strings.Fields(strings.Join(c.Args, " ")), " ")
 	return line[:min(len(line), 60)]
 }

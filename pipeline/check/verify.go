@@ -13,7 +13,7 @@ import (
 
 // Tree is a work tree of its own, with one commit in it.
 type Tree interface {
-	workspace
+	workTree
 	// Restore makes some paths be what they are in a commit, or not there at all.
 	Restore(ctx context.Context, sha string, paths []string) error
 	Write(ctx context.Context, path string, content []byte) error

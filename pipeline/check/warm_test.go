@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"forge/pipeline"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // warmWorkspace is a workspace with a kept build cache.
@@ -16,7 +16,7 @@ type warmWorkspace struct {
 	err error
 }
 
-func (w *warmWorkspace) Warm(_ context.Context, c worktree.Command) error {
+func (w *warmWorkspace) Warm(_ context.Context, c workspace.Command) error {
 	w.ran = append(w.ran, "warm in "+c.Dir+": "+strings.Join(c.Args, " "))
 	return w.err
 }

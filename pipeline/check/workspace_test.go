@@ -18,7 +18,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/config"
 	machine "forge/pipeline/needs"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 
 	"golang.org/x/tools/txtar"
 )
@@ -27,13 +27,13 @@ import (
 type dirWorkspace struct {
 	dir   string
 	tape  *tape
-	path  string                         // PATH of the commands
-	limit int                            // most bytes that Read hands out; 0: any
-	after func(c worktree.Command)       // called after each command
-	hook  func(*worktree.Result)         // changes what a command that tests returned
-	ran   []string                       // the commands, in order
-	fail  func(c worktree.Command) error // makes Run fail
-	env   []string                       // of every command
+	path  string                          // PATH of the commands
+	limit int                             // most bytes that Read hands out; 0: any
+	after func(c workspace.Command)       // called after each command
+	hook  func(*workspace.Result)         // changes what a command that tests returned
+	ran   []string                        // the commands, in order
+	fail  func(c workspace.Command) error // makes Run fail
+	env   []string                        // of every command
 }
 
 func (w *dirWorkspace) List(_ context.Context, dir string) ([]string, error) {
@@ -60,21 +60,21 @@ func (w *dirWorkspace) Read(_ context.Context, name string) ([]byte, error) {
 	return data, err
 }
 
-func (w *dirWorkspace) Run(ctx context.Context, c worktree.Command) (worktree.Result, error) {
+func (w *dirWorkspace) Run(ctx context.Context, c workspace.Command) (workspace.Result, error) {
 	w.ran = append(w.ran, strings.Join(c.Args, " "))
 	if w.fail != nil {
 		if err := w.fail(c); err != nil {
-			return worktree.Result{}, err
+			return workspace.Result{}, err
 		}
 	}
 	if ctx.Err() != nil {
-		return worktree.Result{}, ctx.Err()
+		return workspace.Result{}, ctx.Err()
 	}
 	more := w.env
 	if w.path != systemPath {
 		more = append([]string{"PATH=" + w.path}, w.env...)
 	}
-	res, err := w.tape.run(w, c, more, func() (worktree.Result, error) { return w.live(ctx, c) })
+	res, err := w.tape.run(w, c, more, func() (workspace.Result, error) { return w.live(ctx, c) })
 	if err != nil {
 		return res, err
 	}
@@ -88,7 +88,7 @@ func (w *dirWorkspace) Run(ctx context.Context, c worktree.Command) (worktree.Re
 }
 
 // live runs a command for real.
-func (w *dirWorkspace) live(ctx context.Context, c worktree.Command) (worktree.Result, error) {
+func (w *dirWorkspace) live(ctx context.Context, c workspace.Command) (workspace.Result, error) {
 	limited, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	cmd := exec.CommandContext(limited, "/usr/bin/env", c.Args...)
@@ -98,7 +98,7 @@ func (w *dirWorkspace) live(ctx context.Context, c worktree.Command) (worktree.R
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
-	res := worktree.Result{Stdout: stdout.Bytes(), Stderr: stderr.Bytes()}
+	res := workspace.Result{Stdout: stdout.Bytes(), Stderr: stderr.Bytes()}
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
@@ -166,7 +166,7 @@ func (w *dirWorkspace) change(files map[string]*string) error {
 }
 
 // isTesting tells a suite from the check's own small commands.
-func isTesting(c worktree.Command) bool {
+func isTesting(c workspace.Command) bool {
 	line := strings.Join(c.Args, " ")
 	return !strings.Contains(line, "rm -rf") && !strings.HasPrefix(line, "find ") && !strings.Contains(line, "find_spec") && !strings.Contains(line, "sort -u") && !strings.Contains(line, "tail -c")
 }

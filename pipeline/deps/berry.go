@@ -7,10 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-
 	"forge/pipeline/lazyregexp"
-	"forge/pipeline/worktree"
+	"forge/pipeline/untrusted"
+	"forge/pipeline/workspace"
 )
 
 // Yarn 2 and newer reads other lock files and settings than Yarn 1, and is published as
@@ -47,8 +46,8 @@ func (f *finder) patches(dir string) []string {
 // berrySettingsOf are a project's settings as far as they are kept. JSON is YAML.
 func berrySettingsOf(text []byte) []byte {
 	var all map[string]any
-	if yaml.Unmarshal(text, &all) != nil {
-		return nil // Yarn says so of the one in the repository
+	if untrusted.YAML(text, &all) != nil {
+		return nil // it is said
 	}
 	kept := pick(all, berryKept)
 	if kept["nodeLinker"] != "pnpm" {
@@ -92,7 +91,7 @@ func berryVersion(named string, settings, lock []byte) string {
 }
 
 // berrySteps are the commands that install.
-func (f *finder) berrySteps(p *Project, version string) []worktree.Command {
+func (f *finder) berrySteps(p *Project, version string) []workspace.Command {
 	env := slices.DeleteFunc(f.npmEnv(), func(kv string) bool { return strings.HasPrefix(kv, "YARN_") }) // Yarn 2 refuses settings of Yarn 1
 	env = append(env, "YARN_NPM_REGISTRY_SERVER="+f.host.Registry["npm"], "YARN_UNSAFE_HTTP_WHITELIST=127.0.0.1",
 		"YARN_ENABLE_TELEMETRY=0", "YARN_ENABLE_GLOBAL_CACHE=false", "YARN_GLOBAL_FOLDER=/scratch/yarn", "YARN_CACHE_FOLDER=/scratch/yarn/cache",
@@ -102,5 +101,5 @@ func (f *finder) berrySteps(p *Project, version string) []worktree.Command {
 		env = append(env, "YARN_ENABLE_SCRIPTS=false") // of packages: the project's own run all the same, unless builds are skipped
 		args = append(args, map[bool]string{true: "--skip-builds", false: "--mode=skip-build"}[version == "2" || strings.HasPrefix(version, "2.")])
 	}
-	return []worktree.Command{{Dir: path.Join(root, p.tree), Timeout: timeout, Env: env, Args: args}}
+	return []workspace.Command{{Dir: path.Join(root, p.tree), Timeout: timeout, Env: env, Args: args}}
 }

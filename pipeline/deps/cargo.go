@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"forge/pipeline/lazyregexp"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // source is where the work tree is while its dependencies are installed.
@@ -31,6 +31,11 @@ func (f *finder) cargo() ([]*Project, error) {
 		table, err := readTOML[struct {
 			Package []struct{ Name, Source string }
 		}](lock)
+		if isRefused(err) {
+			p := &Project{Manager: "cargo", Dir: dir, Inputs: []string{path.Join(dir, "Cargo.lock")}}
+			p.unreadable("Cargo.lock", err)
+			out = append(out, p)
+		}
 		if err != nil {
 			continue // cargo says so
 		}
@@ -55,7 +60,7 @@ func (f *finder) cargo() ([]*Project, error) {
 		if len(elsewhere) > 0 {
 			p.hints = []string{notOfRegistries(elsewhere)}
 		}
-		p.steps = []worktree.Command{{Dir: root + "/cargo", Env: env, Timeout: timeout,
+		p.steps = []workspace.Command{{Dir: root + "/cargo", Env: env, Timeout: timeout,
 			Args: []string{"cargo", "fetch", "--locked", "--manifest-path=" + path.Join(source, manifest)}}}
 		p.env = append(env, "CARGO_NET_OFFLINE=true")
 		out = append(out, p)

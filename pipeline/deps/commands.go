@@ -17,7 +17,7 @@ import (
 	"forge/pipeline/config"
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // Commands are those of a repository's settings that prepare its tests. They are the
@@ -179,10 +179,10 @@ type Keep func(ctx context.Context, named []string) (mounts []Mount, left []stri
 
 // Make runs the commands. One that fails ends it: then nothing is kept, and the tree
 // says why. The error is for what is no fault of the repository.
-func (c *Commands) Make(ctx context.Context, run func(context.Context, worktree.Command) (worktree.Result, error), keep Keep) (*Tree, error) {
+func (c *Commands) Make(ctx context.Context, run func(context.Context, workspace.Command) (workspace.Result, error), keep Keep) (*Tree, error) {
 	tree := &Tree{Ran: len(c.set.Commands)}
 	for i, command := range c.set.Commands {
-		r, err := run(ctx, worktree.Command{Args: []string{"/bin/sh", "-c", command}, Env: c.env, Timeout: c.set.Timeout()})
+		r, err := run(ctx, workspace.Command{Args: []string{"/bin/sh", "-c", command}, Env: c.env, Timeout: c.set.Timeout()})
 		if err != nil {
 			return nil, fmt.Errorf("setup.commands[%d]: %w", i, err)
 		}
@@ -212,7 +212,7 @@ var (
 )
 
 // why says how a command ended, with its last lines, and how to put it right.
-func (c *Commands) why(command string, r worktree.Result) string {
+func (c *Commands) why(command string, r workspace.Result) string {
 	said := strings.TrimSpace(string(r.Stderr))
 	if said == "" {
 		said = strings.TrimSpace(string(r.Stdout))

@@ -10,7 +10,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/config"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 func basis(files, tested map[string]string, host Host) Basis {
@@ -114,8 +114,8 @@ func TestCommandsThatFail(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tree, err := c.Make(t.Context(), func(context.Context, worktree.Command) (worktree.Result, error) {
-			return worktree.Result{Exit: 1, Stderr: []byte("a\n\nb\n" + said + "\n")}, nil
+		tree, err := c.Make(t.Context(), func(context.Context, workspace.Command) (workspace.Result, error) {
+			return workspace.Result{Exit: 1, Stderr: []byte("a\n\nb\n" + said + "\n")}, nil
 		}, nil)
 		if err != nil || !tree.Broken() {
 			t.Fatalf("%+v, %v", tree, err)
@@ -129,7 +129,7 @@ func TestCommandsThatFail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ok := func(context.Context, worktree.Command) (worktree.Result, error) { return worktree.Result{}, nil }
+	ok := func(context.Context, workspace.Command) (workspace.Result, error) { return workspace.Result{}, nil }
 	fault := &pipeline.Fault{Class: pipeline.FaultEnvironment, Message: "the disk is full"}
 	if _, err := c.Make(t.Context(), ok, func(context.Context, []string) ([]Mount, []string, error) { return nil, nil, fault }); !errors.Is(err, fault) {
 		t.Errorf("a fault of the machine: %v", err)

@@ -11,7 +11,7 @@ package deps
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -21,7 +21,8 @@ import (
 
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
-	"forge/pipeline/worktree"
+	"forge/pipeline/untrusted"
+	"forge/pipeline/workspace"
 )
 
 // format is part of every key: trees that were made in another way are not used.
@@ -54,13 +55,13 @@ type Project struct {
 	unasked   []string // package indexes that are named, in whose place the server's registry is asked
 	hints     []string // what may help when it fails
 
-	stage   map[string][]byte  // files of the tree, before anything is run
-	steps   []worktree.Command //
-	mounts  bool               // its node_modules directories are shown in the work tree
-	shown   []string           // other directories of its tree that are
-	classes []string           // files that decide it by their names and what they declare
-	tree    string             // its directory in the tree
-	env     []string           // of commands that use it
+	stage   map[string][]byte   // files of the tree, before anything is run
+	steps   []workspace.Command //
+	mounts  bool                // its node_modules directories are shown in the work tree
+	shown   []string            // other directories of its tree that are
+	classes []string            // files that decide it by their names and what they declare
+	tree    string              // its directory in the tree
+	env     []string            // of commands that use it
 }
 
 // String names a project for people.
@@ -313,7 +314,20 @@ func ParseTools(out string) map[string]string {
 	return tools
 }
 
+// unreadable says of a manifest that nothing can be installed by it.
+func (p *Project) unreadable(name string, err error) {
+	first, _, _ := strings.Cut(err.Error(), "\n") // others show where
+	p.Lacks = path.Base(name) + " cannot be read: " + text.Clip(first, 300)
+}
+
+// isRefused reports whether a manifest was not given to its parser. What else cannot be read is
+// left to its package manager, which says so: it may be a template.
+func isRefused(err error) bool {
+	var refused untrusted.Refused
+	return errors.As(err, &refused)
+}
+
 // decode reads a JSON manifest; what cannot be read has nothing.
 func decode[T any](text []byte) (v T, err error) {
-	return v, json.Unmarshal(text, &v)
+	return v, untrusted.JSON(text, &v)
 }

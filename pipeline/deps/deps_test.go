@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 var update = flag.Bool("update", false, "write what is wanted anew")
@@ -237,11 +237,11 @@ func TestTools(t *testing.T) {
 
 // scripted is an installer whose commands end as they are told.
 type scripted struct {
-	exits map[string]worktree.Result // by the command's first words
+	exits map[string]workspace.Result // by the command's first words
 	log   []string
 }
 
-func (s *scripted) Run(_ context.Context, c worktree.Command) (worktree.Result, error) {
+func (s *scripted) Run(_ context.Context, c workspace.Command) (workspace.Result, error) {
 	line := strings.Join(c.Args, " ")
 	s.log = append(s.log, c.Dir+"$ "+line)
 	for start, r := range s.exits {
@@ -249,7 +249,7 @@ func (s *scripted) Run(_ context.Context, c worktree.Command) (worktree.Result, 
 			return r, nil
 		}
 	}
-	return worktree.Result{Duration: time.Second}, nil
+	return workspace.Result{Duration: time.Second}, nil
 }
 
 func (s *scripted) Stage(_ context.Context, name string, _ []byte) error {
@@ -261,7 +261,7 @@ func TestMake(t *testing.T) { // D1: one that fails does not keep the others awa
 	t.Parallel()
 	files := map[string]string{"go.mod": "module m\n\nrequire x.y/z v1.0.0\n",
 		"web/package.json": `{"dependencies":{"left":"1"},"workspaces":["packages/*"]}`, "web/packages/a/package.json": "{}"}
-	in := &scripted{exits: map[string]worktree.Result{
+	in := &scripted{exits: map[string]workspace.Result{
 		"go mod":    {Exit: 1, Stderr: []byte("go: x.y/z@v1.0.0: reading http://127.0.0.1:4801/x.y/z/@v/v1.0.0.mod: 404 Not Found\n")},
 		"find node": {Stdout: []byte("node/in/web/node_modules\nnode/in/web/packages/a/node_modules\n")},
 	}}
@@ -291,7 +291,7 @@ func TestWhyNpmFailed(t *testing.T) { // D1
 	t.Parallel()
 	files := map[string]string{"package.json": `{"dependencies":{"left":"1","own":"github:acme/own#v1","right":"git+https://ann:secret@git.example/right"},"devDependencies":{"@acme/tool":"1"}}`,
 		"package-lock.json": "{}", ".npmrc": "@acme:registry=https://npm.acme.example/\n"}
-	in := &scripted{exits: map[string]worktree.Result{"npm ci": {Exit: 1, Stderr: []byte("npm error code EUSAGE\nnpm error\n" +
+	in := &scripted{exits: map[string]workspace.Result{"npm ci": {Exit: 1, Stderr: []byte("npm error code EUSAGE\nnpm error\n" +
 		"npm error `npm ci` can only install packages when your package.json and package-lock.json are in sync.\nnpm error\nnpm error Missing: left@1.0.0 from lock file\n" +
 		"npm error\nnpm error Clean install a project\nnpm error\nnpm error Usage:\nnpm error npm ci\nnpm error\nnpm error Run \"npm help ci\" for more info\n")}}}
 	tree, err := find(t, files, whole).Make(t.Context(), in)

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"forge/pipeline/lazyregexp"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 var (
@@ -113,7 +113,7 @@ func (f *finder) goProject(p *Project) error {
 	if sums == "" {
 		sums = "off"
 	}
-	p.steps = []worktree.Command{
+	p.steps = []workspace.Command{
 		{Dir: path.Join(root, copies, p.Dir), Args: []string{"go", "mod", "download"}, Timeout: timeout, Env: []string{
 			"GOPROXY=" + f.host.Registry["go"], "GOSUMDB=" + sums, "GOMODCACHE=" + root + "/go", "GOFLAGS=-modcacherw -buildvcs=false", "GONOSUMDB=", "GOPRIVATE="}},
 		// The archives are not needed any more: their content is there. Where every module is a

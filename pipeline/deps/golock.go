@@ -14,7 +14,7 @@ import (
 	"golang.org/x/mod/semver"
 
 	"forge/pipeline/lock"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // goLocks finds the modules whose go.mod or go.sum lacks what a change imports or requires,
@@ -108,7 +108,7 @@ func goLock(e Edit, f *finder, dir string, modules []string, all bool) (*Lock, e
 		}
 	}
 	l := &Lock{Manager: "go", Dir: dir, Lacks: f.lacks("go", "go", "install Go")}
-	l.Check = &worktree.Command{Dir: dir, Timeout: timeout, Args: append([]string{"go", "list", "-mod=readonly", "-deps", "-test", "-f", "{{\"\"}}", "--"}, what...)}
+	l.Check = &workspace.Command{Dir: dir, Timeout: timeout, Args: append([]string{"go", "list", "-mod=readonly", "-deps", "-test", "-f", "{{\"\"}}", "--"}, what...)}
 	base, err := e.Base.Text(mod)
 	if err != nil {
 		return nil, err
@@ -125,12 +125,12 @@ func goLock(e Edit, f *finder, dir string, modules []string, all bool) (*Lock, e
 	}
 	env := []string{"GOPROXY=" + f.host.Registry["go"], "GOSUMDB=" + db, "GOMODCACHE=" + root + "/go", "GOFLAGS=-modcacherw -buildvcs=false", "GONOSUMDB=", "GOPRIVATE=",
 		"GONOPROXY=", "GOINSECURE=", "GOWORK=off", "GOENV=off"}
-	step := func(args ...string) []worktree.Command {
-		return []worktree.Command{{Dir: dir, Env: env, Timeout: timeout, Args: args}}
+	step := func(args ...string) []workspace.Command {
+		return []workspace.Command{{Dir: dir, Env: env, Timeout: timeout, Args: args}}
 	}
 	const file = "-modfile=" + root + "/lock/go.mod"
 	// Where a module is not tidy as it is, what is missing is added and nothing else is done.
-	l.tries = [][]worktree.Command{step("go", "mod", "tidy", file), step("go", "list", "-mod=mod", file, "-deps", "-test", "-f", "{{\"\"}}", "./...")}
+	l.tries = [][]workspace.Command{step("go", "mod", "tidy", file), step("go", "list", "-mod=mod", file, "-deps", "-test", "-f", "{{\"\"}}", "./...")}
 	l.read = func(taken map[string][]byte) (map[string][]byte, []lock.Package, error) {
 		after, err := modfile.Parse(mod, taken[mod], nil)
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"forge/pipeline/lock"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // Where a manifest of a change asks for something that its lock file does not have, the
@@ -55,13 +55,13 @@ func (e *Edit) touches(names ...string) bool {
 // Lock is a lock file that a change leaves behind its manifest.
 type Lock struct {
 	Manager, Dir string
-	Refused      string            // why nothing is run: what the manifest asks for no registry has
-	Lacks        string            // why this machine cannot
-	Check        *worktree.Command // of the repository, with its dependencies: where it ends well nothing is lacking; nil: something is
+	Refused      string             // why nothing is run: what the manifest asks for no registry has
+	Lacks        string             // why this machine cannot
+	Check        *workspace.Command // of the repository, with its dependencies: where it ends well nothing is lacking; nil: something is
 
 	stage map[string][]byte
-	tries [][]worktree.Command // one after the other, until what one wrote can be taken
-	take  map[string]string    // files of the tree, by the paths that they have in the repository
+	tries [][]workspace.Command // one after the other, until what one wrote can be taken
+	take  map[string]string     // files of the tree, by the paths that they have in the repository
 	read  func(taken map[string][]byte) (files map[string][]byte, packages []lock.Package, err error)
 }
 
@@ -125,7 +125,7 @@ func (l *Lock) Make(ctx context.Context, in Taker) (Made, error) {
 	return made, nil
 }
 
-func (l *Lock) try(ctx context.Context, in Taker, steps []worktree.Command) (Made, error) {
+func (l *Lock) try(ctx context.Context, in Taker, steps []workspace.Command) (Made, error) {
 	for _, name := range slices.Sorted(maps.Keys(l.stage)) {
 		if err := in.Stage(ctx, name, l.stage[name]); err != nil {
 			return Made{}, err

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"forge/pipeline/lock"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // edit is a change of files that were the same at the base.
@@ -157,7 +157,7 @@ func TestManifestThatCannotBeRead(t *testing.T) {
 // taker is a sandbox in which commands write what they are told to.
 type taker struct {
 	staged map[string]string
-	ran    []worktree.Command
+	ran    []workspace.Command
 	writes []map[string]string // of the first command, the second, …; nil: it fails
 }
 
@@ -166,14 +166,14 @@ func (f *taker) Stage(_ context.Context, name string, content []byte) error {
 	return nil
 }
 
-func (f *taker) Run(_ context.Context, c worktree.Command) (worktree.Result, error) {
+func (f *taker) Run(_ context.Context, c workspace.Command) (workspace.Result, error) {
 	f.ran = append(f.ran, c)
 	writes := f.writes[len(f.ran)-1]
 	if writes == nil {
-		return worktree.Result{Exit: 1, Stderr: []byte("no such package")}, nil
+		return workspace.Result{Exit: 1, Stderr: []byte("no such package")}, nil
 	}
 	maps.Copy(f.staged, writes)
-	return worktree.Result{}, nil
+	return workspace.Result{}, nil
 }
 
 func (f *taker) Take(_ context.Context, name string) ([]byte, error) {

@@ -1,18 +1,16 @@
 package deps
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"path"
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/lock"
 	"forge/pipeline/text"
+	"forge/pipeline/untrusted"
 )
 
 // A lock file that was written by hand may say of a package that it comes from another's
@@ -321,7 +319,7 @@ func tableOf(m map[string]any, key string) map[string]any {
 
 func npmEntries(content []byte) ([]lockEntry, error) {
 	var file map[string]any
-	if err := json.Unmarshal(content, &file); err != nil {
+	if err := untrusted.JSON(content, &file); err != nil {
 		return nil, err
 	}
 	out := npmOld(nil, "dependencies", tableOf(file, "dependencies"), 0)
@@ -383,7 +381,7 @@ var pnpmKey = lazyregexp.New(`^/?((?:@[\w.~-]+/)?[\w.~-]+)[@/](\d[A-Za-z0-9.+-]*
 
 func pnpmEntries(content []byte) ([]lockEntry, error) {
 	var file map[string]any
-	if err := yaml.Unmarshal(content, &file); err != nil {
+	if err := untrusted.YAML(content, &file); err != nil {
 		return nil, err
 	}
 	var out []lockEntry
@@ -451,7 +449,7 @@ func specName(spec string) (as, name string) {
 
 func berryEntries(content []byte) ([]lockEntry, error) {
 	var file map[string]any
-	if err := yaml.Unmarshal(content, &file); err != nil {
+	if err := untrusted.YAML(content, &file); err != nil {
 		return nil, err
 	}
 	var out []lockEntry

@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"forge/pipeline/text"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // Installer is where a recipe is carried out.
 type Installer interface {
-	Run(ctx context.Context, c worktree.Command) (worktree.Result, error)
+	Run(ctx context.Context, c workspace.Command) (workspace.Result, error)
 	Stage(ctx context.Context, name string, content []byte) error
 }
 
@@ -109,7 +109,7 @@ func (p *Project) make(ctx context.Context, in Installer, tree *Tree) error {
 
 // mount finds the directories of packages that a package manager for Node made.
 func (p *Project) mount(ctx context.Context, in Installer, tree *Tree) error {
-	r, err := in.Run(ctx, worktree.Command{Dir: root, Args: []string{"find", p.tree, "-type", "d", "-name", "node_modules", "-print", "-prune"}})
+	r, err := in.Run(ctx, workspace.Command{Dir: root, Args: []string{"find", p.tree, "-type", "d", "-name", "node_modules", "-print", "-prune"}})
 	if err != nil {
 		return fmt.Errorf("install with %s: %w", p, err)
 	}
@@ -128,7 +128,7 @@ func (p *Project) mount(ctx context.Context, in Installer, tree *Tree) error {
 }
 
 // why says what a package manager said at its end.
-func why(step worktree.Command, r worktree.Result) string {
+func why(step workspace.Command, r workspace.Result) string {
 	said := strings.TrimSpace(string(r.Stderr))
 	if said == "" {
 		said = strings.TrimSpace(string(r.Stdout))

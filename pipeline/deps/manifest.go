@@ -11,6 +11,7 @@ import (
 	"golang.org/x/mod/modfile"
 
 	"forge/pipeline/text"
+	"forge/pipeline/untrusted"
 )
 
 // unreadable are the manifests that a change has made unreadable: those who install would
@@ -56,7 +57,7 @@ func manifestFault(name string, content []byte) string {
 	}
 	content = bytes.TrimPrefix(content, []byte("\ufeff"))
 	var v any
-	err := json.Unmarshal(content, &v)
+	err := untrusted.JSON(content, &v)
 	if err == nil {
 		return ""
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"forge/pipeline/lazyregexp"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 //go:embed maven.sh
@@ -72,7 +72,7 @@ func (f *finder) built(p *Project) error {
 		inner, _ := within(name, p.Dir)
 		p.stage[path.Join(p.tree, "project", inner)] = text
 	}
-	p.steps = []worktree.Command{{Dir: path.Join(root, p.tree), Timeout: timeout, Args: []string{"sh", "forge/maven.sh"},
+	p.steps = []workspace.Command{{Dir: path.Join(root, p.tree), Timeout: timeout, Args: []string{"sh", "forge/maven.sh"},
 		Env: []string{"MAVEN_OPTS=-Duser.home=/scratch"}}}
 	p.env = []string{"MAVEN_OPTS=-Dmaven.repo.local=" + path.Join(root, p.tree, "repository")}
 	return nil

@@ -9,11 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-
 	"forge/pipeline/glob"
 	"forge/pipeline/lazyregexp"
-	"forge/pipeline/worktree"
+	"forge/pipeline/untrusted"
+	"forge/pipeline/workspace"
 )
 
 // nodePackage is what of a package.json decides what is installed.
@@ -49,6 +48,11 @@ func (f *finder) node() ([]*Project, error) {
 			return below(dir, p.Dir) && slices.Contains(p.Inputs, path.Join(dir, "package.json"))
 		})
 		pkg, err := decode[nodePackage](text)
+		if isRefused(err) && !inside {
+			p := &Project{Manager: "npm", Dir: dir, Inputs: f.existing(dir, "package.json")}
+			p.unreadable("package.json", err)
+			out = append(out, p)
+		}
 		needs := pkg.needs() || f.has[path.Join(dir, pnpmSettings)]
 		if own == "" && inside || err != nil || !needs || f.vendored(dir) {
 			continue
@@ -94,12 +98,19 @@ func (f *finder) nodeProject(dir, lock string, pkg *nodePackage) (*Project, erro
 	}
 	p.Inputs = append(p.Inputs, f.archives(dir, pkg)...)
 	var settings []byte
+	lacks := f.lacks("npm", "npm", "install Node.js with npm")
 	for _, name := range p.Inputs {
 		text, err := f.read(name)
 		if err != nil {
 			return nil, err
 		}
 		rel, _ := within(name, dir)
+		if rel == pnpmSettings || rel == berrySettings {
+			if err := untrusted.YAML(text, &map[string]any{}); err != nil {
+				p.unreadable(name, err)
+				lacks = p.Lacks
+			}
+		}
 		p.stage[path.Join(p.tree, rel)] = f.staged(rel, text)
 		if rel == berrySettings {
 			settings = text
@@ -110,7 +121,7 @@ func (f *finder) nodeProject(dir, lock string, pkg *nodePackage) (*Project, erro
 	if lock == "" {
 		p.unread = f.existing(dir, "bun.lock", "bun.lockb")
 	}
-	p.Lacks = f.lacks("npm", "npm", "install Node.js with npm")
+	p.Lacks = lacks
 	p.steps = f.nodeSteps(p, lock, settings, pkg)
 	return p, nil
 }
@@ -138,7 +149,7 @@ func (f *finder) workspaces(dir string, pkg *nodePackage) ([]string, error) {
 			return nil, err
 		}
 		var file struct{ Packages []string }
-		if yaml.Unmarshal(text, &file) == nil {
+		if untrusted.YAML(text, &file) == nil {
 			globs = append(globs, file.Packages...)
 		}
 	}
@@ -295,7 +306,7 @@ func (f *finder) registries(p *Project, config []byte) (out []string) {
 
 // nodeSteps are the commands that install. Managers other than npm are fetched by
 // it, in the version that the repository names.
-func (f *finder) nodeSteps(p *Project, lock string, settings []byte, pkg *nodePackage) []worktree.Command {
+func (f *finder) nodeSteps(p *Project, lock string, settings []byte, pkg *nodePackage) []workspace.Command {
 	manager, version, _ := strings.Cut(pkg.PackageManager, "@")
 	version, _, _ = strings.Cut(version, "+") // a checksum
 	if locked := p.stage[path.Join(p.tree, lock)]; p.Manager == "yarn" && isBerry(locked) {
@@ -323,7 +334,7 @@ func (f *finder) nodeSteps(p *Project, lock string, settings []byte, pkg *nodePa
 	if !f.host.Scripts {
 		args = append(args, "--ignore-scripts")
 	}
-	return []worktree.Command{{Dir: path.Join(root, p.tree), Args: args, Timeout: timeout, Env: f.npmEnv()}}
+	return []workspace.Command{{Dir: path.Join(root, p.tree), Args: args, Timeout: timeout, Env: f.npmEnv()}}
 }
 
 // npmEnv leads npm, and the managers that it fetches, to the gateway.

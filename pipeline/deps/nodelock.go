@@ -11,7 +11,8 @@ import (
 
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/lock"
-	"forge/pipeline/worktree"
+	"forge/pipeline/untrusted"
+	"forge/pipeline/workspace"
 )
 
 // lockedBy are the parts of a package.json that decide what is in the lock file.
@@ -101,7 +102,7 @@ type asked struct {
 func askedBy(manifest []byte) asked {
 	out := asked{specs: map[string]string{}}
 	var all, kept map[string]any
-	if json.Unmarshal(manifest, &all) != nil {
+	if untrusted.JSON(manifest, &all) != nil {
 		return out
 	}
 	kept = pick(all, lockedBy)
@@ -166,7 +167,7 @@ func (f *finder) lockOf(e Edit, p *Project, file string) (*Lock, error) {
 	if isBerry(old) {
 		step.Env = append(step.Env, "YARN_ENABLE_SCRIPTS=false", "YARN_ENABLE_IMMUTABLE_INSTALLS=false")
 	}
-	l.tries = [][]worktree.Command{{step}}
+	l.tries = [][]workspace.Command{{step}}
 	gateway := f.host.Registry["npm"]
 	l.read = func(taken map[string][]byte) (map[string][]byte, []lock.Package, error) {
 		text := readdressed(taken[file], old, gateway, p.Manager)

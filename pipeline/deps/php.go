@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"forge/pipeline/lazyregexp"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // composerManifest is what of a composer.json decides how packages are laid.
@@ -43,6 +43,11 @@ func (f *finder) php() ([]*Project, error) {
 			return nil, err
 		}
 		m, err := decode[composerManifest](text)
+		if isRefused(err) {
+			p := &Project{Manager: "composer", Dir: dir, Inputs: f.existing(dir, "composer.json")}
+			p.unreadable("composer.json", err)
+			out = append(out, p)
+		}
 		if err != nil || !m.needs() || f.has[path.Join(dir, "vendor/autoload.php")] {
 			continue
 		}
@@ -102,14 +107,14 @@ func (f *finder) composed(p *Project, manifest, lock []byte, m *composerManifest
 	p.stage = map[string][]byte{path.Join(p.tree, "composer.json"): f.composerManifest(manifest, own), path.Join(p.tree, "composer.lock"): locked}
 	home := path.Join(root, p.tree)
 	if len(dirs) > 0 { // Composer looks for the classes in there
-		p.steps = append(p.steps, worktree.Command{Dir: p.Dir, Timeout: timeout,
+		p.steps = append(p.steps, workspace.Command{Dir: p.Dir, Timeout: timeout,
 			Args: slices.Concat([]string{"cp", "-r", "--parents", "--"}, dirs, []string{home})})
 	}
 	args := []string{"composer", "install", "--no-scripts", "--no-progress", "--prefer-dist"}
 	if !f.host.Scripts {
 		args = append(args, "--no-plugins")
 	}
-	p.steps = append(p.steps, worktree.Command{Dir: home, Timeout: timeout, Args: args, Env: []string{"COMPOSER_HOME=/scratch/composer",
+	p.steps = append(p.steps, workspace.Command{Dir: home, Timeout: timeout, Args: args, Env: []string{"COMPOSER_HOME=/scratch/composer",
 		"COMPOSER_CACHE_DIR=/scratch/composer/cache", "COMPOSER_NO_INTERACTION=1", "COMPOSER_ALLOW_SUPERUSER=1", "COMPOSER_DISABLE_XDEBUG_WARN=1",
 		"COMPOSER_NO_AUDIT=1"}})
 }
@@ -173,6 +178,9 @@ func (f *finder) composerManifest(text []byte, bin bool) []byte {
 // composerLock leads a lock file to the gateway. lacks says what in it no registry has.
 func (f *finder) composerLock(text []byte) (out []byte, lacks string) {
 	lock, err := decode[map[string]any](text)
+	if isRefused(err) {
+		return nil, "composer.lock cannot be read: " + err.Error()
+	}
 	if err != nil {
 		return text, "" // Composer says so
 	}

@@ -6,9 +6,8 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/goccy/go-yaml"
-
 	"forge/pipeline/lazyregexp"
+	"forge/pipeline/untrusted"
 )
 
 const pnpmSettings = "pnpm-workspace.yaml"
@@ -26,8 +25,8 @@ var pnpmKept = []string{"packages", "catalog", "catalogs", "overrides", "patched
 // pnpmSettingsOf are a project's settings as far as they are kept. JSON is YAML.
 func pnpmSettingsOf(text []byte) []byte {
 	var all map[string]any
-	if yaml.Unmarshal(text, &all) != nil {
-		return text // pnpm says so
+	if untrusted.YAML(text, &all) != nil {
+		return nil // it is said
 	}
 	out, err := json.Marshal(pick(all, pnpmKept))
 	if err != nil {

@@ -8,10 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/BurntSushi/toml"
-
 	"forge/pipeline/lazyregexp"
-	"forge/pipeline/worktree"
+	"forge/pipeline/untrusted"
+	"forge/pipeline/workspace"
 )
 
 // testGroup is what people call the extras, groups and files of what tests need.
@@ -54,7 +53,7 @@ type pyproject struct {
 }
 
 func readTOML[T any](text []byte) (v T, err error) {
-	return v, toml.Unmarshal(text, &v)
+	return v, untrusted.TOML(text, &v)
 }
 
 // python finds directories with a pyproject.toml, a setup.cfg or lists of requirements.
@@ -165,12 +164,12 @@ func (f *finder) pythonProject(dir string) (*Project, error) {
 		}
 		p.Inputs = append(p.Inputs, name)
 		if project, err = readTOML[pyproject](text); err != nil {
-			p.Lacks = "pyproject.toml cannot be read: " + err.Error()
+			p.unreadable(name, err)
 			return p, nil
 		}
 		pinned, err := f.pythonLock(p, &project)
-		if err != nil {
-			return nil, err
+		if err != nil || p.Lacks != "" {
+			return p, err
 		}
 		if pinned != "" {
 			lists[name] = list{text: pinned, locked: true}
@@ -183,8 +182,8 @@ func (f *finder) pythonProject(dir string) (*Project, error) {
 			}
 		}
 	}
-	if err := f.pipfile(p, lists); err != nil {
-		return nil, err
+	if err := f.pipfile(p, lists); err != nil || p.Lacks != "" {
+		return p, err
 	}
 	if err := f.setupConfig(p, lists); err != nil {
 		return nil, err
@@ -220,7 +219,7 @@ type list struct {
 
 // pipSteps are the commands that install some lists. pip wants checksums of all that
 // one command installs, or of none; so those lists that have them come first, alone.
-func (f *finder) pipSteps(p *Project, tree string, lists map[string]list) []worktree.Command {
+func (f *finder) pipSteps(p *Project, tree string, lists map[string]list) []workspace.Command {
 	var locked, hashed, plain, limits []string
 	for i, name := range slices.Sorted(maps.Keys(lists)) {
 		l := lists[name]
@@ -244,13 +243,13 @@ func (f *finder) pipSteps(p *Project, tree string, lists map[string]list) []work
 	if !f.host.Scripts {
 		args = append(args, "--only-binary=:all:") // what is not built yet runs a script of its own
 	}
-	var steps []worktree.Command
+	var steps []workspace.Command
 	if len(locked) > 0 {
 		locked = append(locked, "--no-deps")
 	}
 	for _, what := range [][]string{locked, hashed, plain} {
 		if len(what) > 0 {
-			steps = append(steps, worktree.Command{Dir: root, Args: slices.Concat(args, what, limits), Timeout: timeout, Env: []string{
+			steps = append(steps, workspace.Command{Dir: root, Args: slices.Concat(args, what, limits), Timeout: timeout, Env: []string{
 				"PIP_INDEX_URL=" + f.host.Registry["pypi"] + "/simple/", "PIP_CONFIG_FILE=/dev/null", "PIP_CACHE_DIR=/scratch/pip", "TMPDIR=/scratch",
 				"PIP_NO_INPUT=1", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_ROOT_USER_ACTION=ignore", "PIP_RETRIES=0"}})
 		}

@@ -117,7 +117,7 @@ func (f *finder) pythonLock(p *Project, project *pyproject) (string, error) {
 	p.Inputs = append(p.Inputs, names[0])
 	lock, err := readTOML[struct{ Package []*locked }](text)
 	if err != nil {
-		p.Lacks = path.Base(names[0]) + " cannot be read: " + err.Error()
+		p.unreadable(names[0], err)
 		return "", nil
 	}
 	return p.pins(lock.Package, project.requirements()), nil
@@ -232,7 +232,7 @@ func (f *finder) pipfile(p *Project, lists map[string]list) error {
 	}
 	lock, err := decode[struct{ Default, Develop map[string]entry }](text)
 	if err != nil {
-		p.Lacks = "Pipfile.lock cannot be read: " + err.Error()
+		p.unreadable(name, err)
 		return nil
 	}
 	all := maps.Clone(lock.Develop)

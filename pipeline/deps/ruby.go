@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"forge/pipeline/lazyregexp"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // A Gemfile is a program, and Bundler runs it. So gems are installed as the lock file
@@ -108,7 +108,7 @@ func (f *finder) bundled(p *Project, lock *gemLock) {
 	if f.host.Scripts {
 		scripts = "with-extensions"
 	}
-	p.steps = []worktree.Command{{Dir: home, Timeout: timeout, Args: []string{"ruby", "forge/gems.rb", f.host.Registry["rubygems"], scripts}}}
+	p.steps = []workspace.Command{{Dir: home, Timeout: timeout, Args: []string{"ruby", "forge/gems.rb", f.host.Registry["rubygems"], scripts}}}
 	// Its own .bundle/config could lead elsewhere; a lock file that was written anew would
 	// be taken for a part of the work.
 	p.env = []string{"GEM_HOME=" + home, "BUNDLE_APP_CONFIG=" + home + "/.bundle", "BUNDLE_FROZEN=true", "BUNDLE_DISABLE_VERSION_CHECK=true",

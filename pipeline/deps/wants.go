@@ -6,10 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
+	"forge/pipeline/untrusted"
 )
 
 // Want is a version of a tool that a file of a repository asks for.
@@ -351,7 +350,7 @@ func setupSteps(text []byte) (out []Want) {
 			} `yaml:"steps"`
 		} `yaml:"jobs"`
 	}
-	if err := yaml.Unmarshal(text, &file); err != nil {
+	if err := untrusted.YAML(text, &file); err != nil {
 		return nil
 	}
 	for _, step := range file.Jobs["copilot-setup-steps"].Steps {

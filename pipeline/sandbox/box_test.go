@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // Covers S3: bubblewrap's arguments, one option a line, without what differs from
@@ -63,7 +63,7 @@ func TestBoxArguments(t *testing.T) {
 	}{
 		{"a command", func() {}, locks + "--bind /state/trees/run-1/tree /work\n--chdir /work/sub\n--remount-ro /\n"},
 		{"with dependencies", func() {
-			w.deps = deps{Dir: "/state/deps/d", Use: Use{Mounts: []Mount{{From: "m", To: "node_modules"}, {To: "cache"}}}}
+			w.deps = deps{Dir: "/state/deps/d", Use: workspace.Use{Mounts: []workspace.Mount{{From: "m", To: "node_modules"}, {To: "cache"}}}}
 		}, locks + "--bind /state/trees/run-1/tree /work\n--ro-bind /state/deps/d /deps\n--ro-bind /state/deps/d/m /work/node_modules\n" +
 			"--size 67108864 --tmpfs /work/cache\n--chdir /work/sub\n--remount-ro /\n"},
 		{"an installation", func() {
@@ -73,7 +73,7 @@ func TestBoxArguments(t *testing.T) {
 				"--ro-bind /state/run /run/registries\n--chdir /work/sub\n--remount-ro /\n"},
 	} {
 		tt.set()
-		if got := options(w.boxArgs(worktree.Command{Args: []string{"true"}}, "sub")); got != tt.want {
+		if got := options(w.boxArgs(workspace.Command{Args: []string{"true"}}, "sub")); got != tt.want {
 			t.Errorf("%s: bubblewrap's options are\n%s\nwant\n%s", tt.name, got, tt.want)
 		}
 	}

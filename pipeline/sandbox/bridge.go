@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"forge/pipeline/workspace"
 	"io"
 	"net"
 	"os"
@@ -14,14 +15,8 @@ import (
 	"syscall"
 )
 
-// Route leads from a port on a sandbox's own loopback to a unix socket of the host.
-type Route struct {
-	Port   int
-	Socket string // its file name in the directory that the sandbox sees
-}
-
 // encodeRoutes writes routes as [Bridge] reads them.
-func encodeRoutes(routes []Route) string {
+func encodeRoutes(routes []workspace.Route) string {
 	var out []string
 	for _, r := range routes {
 		out = append(out, fmt.Sprintf("%d=%s", r.Port, r.Socket))

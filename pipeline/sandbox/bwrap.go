@@ -18,7 +18,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/text"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // Where things are inside the sandbox.
@@ -42,7 +42,7 @@ var usualBox = box{tree: boxTree, home: boxHome, tmp: "/tmp", cache: boxCache, s
 
 // boxOf is the place in which a command runs. Elsewhere, nothing is called as it is
 // in the usual one, and the work tree has a name that nobody can know before.
-func (w *worker) boxOf(c worktree.Command) box {
+func (w *worker) boxOf(c workspace.Command) box {
 	if !c.Elsewhere {
 		return usualBox
 	}
@@ -73,7 +73,7 @@ var etcShared = []string{"ld.so.cache", "alternatives", "ssl/certs", "ca-certifi
 // bubblewrap builds the sandboxed process. Its own arguments go through a pipe and
 // its environment is empty, because a command can read both of the process that is
 // its init. An ordinary goroutine starts it: the thread must outlive the sandbox.
-func (w *worker) bubblewrap(ctx context.Context, c worktree.Command, dir string) (*prepared, error) {
+func (w *worker) bubblewrap(ctx context.Context, c workspace.Command, dir string) (*prepared, error) {
 	if w.Bwrap == "" {
 		return nil, &pipeline.Fault{Class: pipeline.FaultSandbox,
 			Message: "sandbox unavailable: bubblewrap is not installed: apt-get install bubblewrap (0.8 or newer)"}
@@ -147,7 +147,7 @@ func (p *prepared) closeAll(files ...*os.File) {
 
 // boxArgs are bubblewrap's arguments. Namespaces are asked for one by one, since
 // --unshare-all goes on without those that it cannot have.
-func (w *worker) boxArgs(c worktree.Command, dir string) []string {
+func (w *worker) boxArgs(c workspace.Command, dir string) []string {
 	b := w.boxOf(c)
 	args := []string{
 		"--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup",
@@ -270,7 +270,7 @@ const probeScript = `cat /proc/self/status; echo ==; cat /proc/net/dev; echo ==;
 
 // probe runs a command and looks at what it is confined by.
 func (w *worker) probe(ctx context.Context) error {
-	r, err := w.run(ctx, worktree.Command{Args: []string{"/bin/sh", "-c", probeScript}})
+	r, err := w.run(ctx, workspace.Command{Args: []string{"/bin/sh", "-c", probeScript}})
 	if err != nil {
 		return err
 	}

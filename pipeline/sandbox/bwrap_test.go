@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"forge/pipeline"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // Covers S3: the probe finds namespaces, capabilities, NoNewPrivs and the filter in place.
@@ -64,7 +64,7 @@ func TestFailClosed(t *testing.T) {
 			}
 			w := f.open(t, m, f.head)
 			m.probed = m.now()
-			_, err := w.Run(t.Context(), worktree.Command{Args: []string{"/bin/sh", "-c", "echo ran >ran"}})
+			_, err := w.Run(t.Context(), workspace.Command{Args: []string{"/bin/sh", "-c", "echo ran >ran"}})
 			var fault *pipeline.Fault
 			if !errors.As(err, &fault) || fault.Class != pipeline.FaultSandbox || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("Run = %v; want a sandbox fault that says %q", err, tt.want)
@@ -177,7 +177,7 @@ print "all\n";`
 		row(fmt.Sprintf("clone-with-%#x", flag), 1, arch.clone, flag|17, 0, 0, 0, 0)
 	}
 	row("TIOCSTI", 1, arch.ioctl, 0, 0x5412, 0)
-	r, err := w.Run(t.Context(), worktree.Command{Args: []string{"perl", "-MPOSIX", "-e", probe, strings.Join(rows, "\n")}})
+	r, err := w.Run(t.Context(), workspace.Command{Args: []string{"perl", "-MPOSIX", "-e", probe, strings.Join(rows, "\n")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestGoTestInside(t *testing.T) {
 	})
 	m := newManager(t, Options{Dir: sharedCache(t)})
 	w := f.open(t, m, f.head)
-	r, err := w.Run(t.Context(), worktree.Command{Args: []string{"go", "test", "./..."}})
+	r, err := w.Run(t.Context(), workspace.Command{Args: []string{"go", "test", "./..."}})
 	if err != nil || r.Exit != 0 || !strings.Contains(string(r.Stdout), "ok") {
 		t.Errorf("go test = %+v, %v\n%s\n%s", r, err, r.Stdout, r.Stderr)
 	}
@@ -236,7 +236,7 @@ func BenchmarkRun(b *testing.B) {
 			}
 			w := f.open(b, newManager(b, Options{Unsafe: unsafe}), f.head)
 			for b.Loop() {
-				if _, err := w.Run(b.Context(), worktree.Command{Args: []string{"true"}}); err != nil {
+				if _, err := w.Run(b.Context(), workspace.Command{Args: []string{"true"}}); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -253,7 +253,7 @@ func TestElsewhere(t *testing.T) {
 	const script = `pwd; cat README.md; hostname; echo "$HOME $TMPDIR"; id -un; echo "${CI-none}"; ls -d /work /gocache /scratch /home/* 2>/dev/null; echo kept >kept; echo x >/tmp/x && echo x >"$TMPDIR/x" && echo x >"$HOME/x" && echo x >"$XDG_CACHE_HOME.x" && echo written`
 	run := func() []string {
 		t.Helper()
-		r, err := w.Run(t.Context(), worktree.Command{Args: []string{"sh", "-c", script}, Elsewhere: true})
+		r, err := w.Run(t.Context(), workspace.Command{Args: []string{"sh", "-c", script}, Elsewhere: true})
 		if err != nil || r.Exit != 0 {
 			t.Fatalf("run elsewhere = %d %s %s, %v", r.Exit, r.Stdout, r.Stderr, err)
 		}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // likeSeed says of the Go build cache what is not as the seed has it.
@@ -42,7 +42,7 @@ func TestCacheIsKeptWhereUntouched(t *testing.T) {
 	}
 	f := newFixture(t, module("2"))
 	w := f.open(t, newManager(t, Options{Dir: sharedCache(t)}), f.head)
-	if err := w.Warm(t.Context(), worktree.Command{Args: []string{"go", "test", "./..."}}); err != nil {
+	if err := w.Warm(t.Context(), workspace.Command{Args: []string{"go", "test", "./..."}}); err != nil {
 		t.Fatal(err)
 	}
 	run := func(script string) string {
@@ -107,12 +107,12 @@ func BenchmarkCheckoutWithCache(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			f := newFixture(b, module("2"))
 			w := f.open(b, newManager(b, Options{Dir: sharedCache(b)}), f.head)
-			if err := w.Warm(b.Context(), worktree.Command{Args: []string{"go", "test", "./..."}}); err != nil {
+			if err := w.Warm(b.Context(), workspace.Command{Args: []string{"go", "test", "./..."}}); err != nil {
 				b.Fatal(err)
 			}
 			for b.Loop() {
 				for _, script := range []string{c.before, "true"} {
-					if _, err := w.Run(b.Context(), worktree.Command{Args: []string{"sh", "-c", script}}); err != nil {
+					if _, err := w.Run(b.Context(), workspace.Command{Args: []string{"sh", "-c", script}}); err != nil {
 						b.Fatal(err)
 					}
 				}

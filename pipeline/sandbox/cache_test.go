@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // goodModule passes, badModule is the same commit with a bug of the same length.
@@ -46,7 +46,7 @@ echo poisoned
 // goTest runs the module's tests as a verdict does.
 func goTest(t *testing.T, w *Workspace) (out string, passed bool) {
 	t.Helper()
-	r, err := w.Run(t.Context(), worktree.Command{Args: []string{"go", "test", "-count=1", "./..."}})
+	r, err := w.Run(t.Context(), workspace.Command{Args: []string{"go", "test", "-count=1", "./..."}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestCachesCannotBePoisoned(t *testing.T) {
 	for name, do := range attack {
 		t.Run(name, func(t *testing.T) {
 			w := f.open(t, m, f.head)
-			if err := w.Warm(t.Context(), worktree.Command{Args: []string{"go", "test", "./..."}}); err != nil {
+			if err := w.Warm(t.Context(), workspace.Command{Args: []string{"go", "test", "./..."}}); err != nil {
 				t.Fatal(err)
 			}
 			do(t, w)
@@ -104,7 +104,7 @@ func TestCachesCannotBePoisoned(t *testing.T) {
 			}
 			other := f.open(t, m, bad)
 			for where, w := range map[string]*Workspace{"the same workspace": w, "another workspace": other} {
-				if err := w.Warm(t.Context(), worktree.Command{Args: []string{"go", "test", "./..."}}); err != nil {
+				if err := w.Warm(t.Context(), workspace.Command{Args: []string{"go", "test", "./..."}}); err != nil {
 					t.Fatal(err)
 				}
 				if out, passed := goTest(t, w); passed {
@@ -130,7 +130,7 @@ func TestSeedIsReadOnly(t *testing.T) {
 	f := newFixture(t, module("2"))
 	m := newManager(t, Options{Dir: sharedCache(t)})
 	w := f.open(t, m, f.head)
-	if err := w.Warm(t.Context(), worktree.Command{Args: []string{"go", "test", "./..."}}); err != nil {
+	if err := w.Warm(t.Context(), workspace.Command{Args: []string{"go", "test", "./..."}}); err != nil {
 		t.Fatal(err)
 	}
 	seed := filepath.Join(m.path("seeds"), dirName("acme/widgets"))

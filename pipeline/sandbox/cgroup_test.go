@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 func TestFindCgroup(t *testing.T) {
@@ -256,7 +256,7 @@ func TestHeldByCgroup(t *testing.T) {
 		{"what it lets go of again", "for i in range(20): x = block * 20; del x", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r, err := w.Run(t.Context(), worktree.Command{Args: []string{"/usr/bin/python3", "-c", hoard + tt.script}, Timeout: 5 * time.Minute})
+			r, err := w.Run(t.Context(), workspace.Command{Args: []string{"/usr/bin/python3", "-c", hoard + tt.script}, Timeout: 5 * time.Minute})
 			if err != nil || r.Class != tt.class {
 				t.Errorf("class %q, exit %d, %v: %s%.300s; want %q", r.Class, r.Exit, err, r.Stdout, r.Stderr, tt.class)
 			}
@@ -266,7 +266,7 @@ func TestHeldByCgroup(t *testing.T) {
 	if err != nil || len(made) > 0 {
 		t.Errorf("groups of commands that ended: %v, %v", made, err)
 	}
-	r, err := w.Run(t.Context(), worktree.Command{Args: []string{"perl", "-e",
+	r, err := w.Run(t.Context(), workspace.Command{Args: []string{"perl", "-e",
 		`my $n=0; for (1..500) { my $p = fork; last unless defined $p; if (!$p) { sleep 60; exit } $n++ } print $n`}})
 	if n, bad := strconv.Atoi(string(r.Stdout)); err != nil || bad != nil || n < 20 || n >= 40 {
 		t.Errorf("%q processes were made, %v; want at most 40 in all", r.Stdout, err)
@@ -303,7 +303,7 @@ func TestKilledWithCgroup(t *testing.T) {
 	if w == nil {
 		return
 	}
-	go func() { _, _ = w.Run(t.Context(), worktree.Command{Args: []string{"sh", "-c", "exec sleep 54321"}}) }()
+	go func() { _, _ = w.Run(t.Context(), workspace.Command{Args: []string{"sh", "-c", "exec sleep 54321"}}) }()
 	for len(alive("sleep\x0054321")) == 0 {
 		time.Sleep(time.Millisecond)
 	}

@@ -25,7 +25,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"forge/pipeline/text"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // Git's modes of tree entries.
@@ -252,7 +252,7 @@ func (t *tree) same(name string, info fs.FileInfo, want *entry) (bool, error) {
 	if want.seen == stampOf(info) {
 		return true, nil
 	}
-	content, info, err := safeRead(t.root, name, want.size)
+	content, info, err := t.safeRead(name, want.size)
 	if err != nil || blobName(len(want.oid), content) != want.oid {
 		return false, err
 	}
@@ -372,7 +372,7 @@ func (t *tree) make(name string, e entry, content []byte) error {
 }
 
 // changes returns what differs from the commit.
-func (t *tree) changes(ctx context.Context) ([]worktree.Change, error) {
+func (t *tree) changes(ctx context.Context) ([]workspace.Change, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.manifest == nil {
@@ -510,8 +510,8 @@ func (t *tree) notIgnored(ctx context.Context, names []string) ([]string, error)
 }
 
 // collect reads the changed files, and adds those that are gone.
-func (t *tree) collect(names []string, found map[string]bool) ([]worktree.Change, error) {
-	changes := []worktree.Change{}
+func (t *tree) collect(names []string, found map[string]bool) ([]workspace.Change, error) {
+	changes := []workspace.Change{}
 	var total int64
 	for _, name := range names {
 		if !utf8.ValidString(name) { // its way to the server is JSON, which would make another name of it
@@ -527,23 +527,23 @@ func (t *tree) collect(names []string, found map[string]bool) ([]worktree.Change
 		if !info.Mode().IsRegular() { // safeRead would follow a link
 			return nil, fmt.Errorf("%s is %s: only plain files can be committed", name, kindOf(info.Mode()))
 		}
-		content, info, err := safeRead(t.root, name, t.limits.ReadBytes)
+		content, info, err := t.safeRead(name, t.limits.ReadBytes)
 		if err != nil {
 			return nil, err
 		}
 		if total += int64(len(content)); total > t.limits.ChangeAll {
 			return nil, fmt.Errorf("the changed files have more than %d bytes together", t.limits.ChangeAll)
 		}
-		changes = append(changes, worktree.Change{Path: name, Exec: info.Mode()&0o100 != 0, Content: content})
+		changes = append(changes, workspace.Change{Path: name, Exec: info.Mode()&0o100 != 0, Content: content})
 	}
 	for name, e := range t.manifest {
 		if !found[name] && e.mode != modeSub {
-			changes = append(changes, worktree.Change{Path: name, Deleted: true})
+			changes = append(changes, workspace.Change{Path: name, Deleted: true})
 		}
 	}
 	if len(changes) > t.limits.Changes {
 		return nil, fmt.Errorf("%d files changed, more than %d", len(changes), t.limits.Changes)
 	}
-	slices.SortFunc(changes, func(a, b worktree.Change) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(changes, func(a, b workspace.Change) int { return strings.Compare(a.Path, b.Path) })
 	return changes, nil
 }

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"forge/pipeline"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // Why a command was killed.
@@ -41,15 +41,15 @@ type killed struct{ class string }
 func (k *killed) Error() string { return "killed: " + k.class }
 
 // run runs one command to its end.
-func (w *worker) run(ctx context.Context, c worktree.Command) (worktree.Result, error) {
+func (w *worker) run(ctx context.Context, c workspace.Command) (workspace.Result, error) {
 	dir, err := checkCommand(c)
 	if err != nil {
-		return worktree.Result{}, err
+		return workspace.Result{}, err
 	}
 	if info, err := w.tree.root.Stat(dir); err != nil {
-		return worktree.Result{}, fmt.Errorf("run %s in %s: %w", c.Args[0], c.Dir, err)
+		return workspace.Result{}, fmt.Errorf("run %s in %s: %w", c.Args[0], c.Dir, err)
 	} else if !info.IsDir() {
-		return worktree.Result{}, fmt.Errorf("run %s in %s: not a directory", c.Args[0], c.Dir)
+		return workspace.Result{}, fmt.Errorf("run %s in %s: not a directory", c.Args[0], c.Dir)
 	}
 	w.command.Lock()
 	defer w.command.Unlock()
@@ -59,24 +59,24 @@ func (w *worker) run(ctx context.Context, c worktree.Command) (worktree.Result, 
 }
 
 // runLocked runs a command that was checked. The caller holds the command lock.
-func (w *worker) runLocked(ctx context.Context, c worktree.Command, dir string) (worktree.Result, error) {
+func (w *worker) runLocked(ctx context.Context, c workspace.Command, dir string) (workspace.Result, error) {
 	if err := ctx.Err(); err != nil {
-		return worktree.Result{}, err
+		return workspace.Result{}, err
 	}
 	if os.Geteuid() == 0 {
-		return worktree.Result{}, &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "refuses to run a repository's command as root"}
+		return workspace.Result{}, &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "refuses to run a repository's command as root"}
 	}
 	if w.Prlimit == "" {
-		return worktree.Result{}, &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "sandbox unavailable: prlimit is not installed: apt-get install util-linux"}
+		return workspace.Result{}, &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "sandbox unavailable: prlimit is not installed: apt-get install util-linux"}
 	}
 	if err := w.openFiles(); err != nil {
-		return worktree.Result{}, err
+		return workspace.Result{}, err
 	}
 	if err := w.layCache(); err != nil {
-		return worktree.Result{}, err
+		return workspace.Result{}, err
 	}
 	if err := w.layCopies(); err != nil {
-		return worktree.Result{}, err
+		return workspace.Result{}, err
 	}
 	w.used = true
 	wall := w.Limits.Wall
@@ -93,7 +93,7 @@ func (w *worker) runLocked(ctx context.Context, c worktree.Command, dir string) 
 }
 
 // checkCommand refuses what cannot be a command, and returns its directory.
-func checkCommand(c worktree.Command) (string, error) {
+func checkCommand(c workspace.Command) (string, error) {
 	if len(c.Args) == 0 || c.Args[0] == "" {
 		return "", errors.New("run: the command is empty")
 	}
@@ -116,7 +116,7 @@ func checkCommand(c worktree.Command) (string, error) {
 }
 
 // runLimited starts the command, watches over it, and says how it ended.
-func (w *worker) runLimited(ctx context.Context, c worktree.Command, dir string) (worktree.Result, error) {
+func (w *worker) runLimited(ctx context.Context, c workspace.Command, dir string) (workspace.Result, error) {
 	ctx, kill := context.WithCancelCause(ctx)
 	defer kill(nil)
 	flood := newFlood(w.Limits.Output*floodFactor, func() { kill(&killed{classOutput}) })
@@ -125,22 +125,22 @@ func (w *worker) runLimited(ctx context.Context, c worktree.Command, dir string)
 
 	p, err := w.prepare(ctx, c, dir)
 	if err != nil {
-		return worktree.Result{}, err
+		return workspace.Result{}, err
 	}
 	defer p.close()
 	drained, err := p.capture(stdout, stderr)
 	if err != nil {
-		return worktree.Result{}, err
+		return workspace.Result{}, err
 	}
 	group, err := w.group()
 	if err != nil {
-		return worktree.Result{}, err
+		return workspace.Result{}, err
 	}
 	defer group.end()
 	group.place(p.cmd)
 	begin := time.Now()
 	if err := p.start(); err != nil {
-		return worktree.Result{}, err
+		return workspace.Result{}, err
 	}
 	watched := make(chan struct{})
 	finished := make(chan struct{})
@@ -156,7 +156,7 @@ func (w *worker) runLimited(ctx context.Context, c worktree.Command, dir string)
 	}
 	hoarded := group.outOfMemory()
 	drained()
-	r := worktree.Result{
+	r := workspace.Result{
 		Stdout: stdout.Bytes(), Stderr: stderr.Bytes(), Truncated: stdout.dropped > 0 || stderr.dropped > 0,
 		Duration: time.Since(begin),
 	}
@@ -166,11 +166,11 @@ func (w *worker) runLimited(ctx context.Context, c worktree.Command, dir string)
 	case errors.As(context.Cause(ctx), &limit):
 		r.Exit, r.Class = -1, limit.class
 	case ctx.Err() != nil:
-		return worktree.Result{}, ctx.Err()
+		return workspace.Result{}, ctx.Err()
 	case hoarded:
 		r.Exit, r.Class = -1, classMemory
 	case !ok:
-		return worktree.Result{}, w.sandboxFault(r.Stderr, waitErr)
+		return workspace.Result{}, w.sandboxFault(r.Stderr, waitErr)
 	default:
 		r.Exit, r.Class = classify(exit)
 	}
@@ -284,7 +284,7 @@ func (p *prepared) exit(err error) (code int, ok bool) {
 }
 
 // prepare builds the process, in bubblewrap or without.
-func (w *worker) prepare(ctx context.Context, c worktree.Command, dir string) (*prepared, error) {
+func (w *worker) prepare(ctx context.Context, c workspace.Command, dir string) (*prepared, error) {
 	if !w.Unsafe {
 		return w.bubblewrap(ctx, c, dir)
 	}

@@ -10,39 +10,19 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"forge/pipeline"
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
-
-// CommitOptions say what to commit on what.
-type CommitOptions struct {
-	Parent    string   // SHA; empty for the first commit of a repository
-	Parents   []string // of the commit, where that is not Parent alone; it is made even of no changes
-	Message   string   // of a model or a person: whatever GitHub or git would act on is neutralised, trailers are ordinary text
-	Run       string   // becomes the one Forge-Run trailer, when it is not empty
-	Signoff   bool     // with a Signed-off-by trailer of the author
-	Author    string
-	Email     string
-	Time      time.Time // fixed, so that the same input gives the same SHA
-	Changes   []worktree.Change
-	Protected []string          // globs, on top of the built-in ones
-	Owners    map[string]string // as in OpenOptions
-	Taken     map[string]string // as there
-	Allow     []string          // globs that the operator opted in to although they are protected
-	Base      string            // of a merge: what the parent was made from, where its history does not tell; see Merge
-	Cleared   []string          // what looks like a secret and was let pass, by the names that the faults gave it
-}
 
 // Commit makes a commit of the parent's tree with the changes, and returns its
 // SHA; the parent's when the changes change nothing. It is not pushed. The same
 // options give the same SHA. A protected path is a *ProtectedError; what looks like a
 // secret is a *pipeline.Fault of that class, and leaves no object behind.
-func (g *Gateway) Commit(ctx context.Context, repo pipeline.Repo, o CommitOptions) (string, error) {
-	if err := o.check(); err != nil {
+func (g *Gateway) Commit(ctx context.Context, repo pipeline.Repo, o workspace.CommitOptions) (string, error) {
+	if err := checkCommit(&o); err != nil {
 		return "", fmt.Errorf("commit to %s: %w", repo.FullName(), err)
 	}
 	lock := g.lock(repo)
@@ -58,7 +38,7 @@ func (g *Gateway) Commit(ctx context.Context, repo pipeline.Repo, o CommitOption
 	return sha, nil
 }
 
-func (o *CommitOptions) check() error {
+func checkCommit(o *workspace.CommitOptions) error {
 	switch {
 	case o.Parent != "" && !isOID(o.Parent):
 		return fmt.Errorf("parent %q is not a full SHA", o.Parent)
@@ -94,7 +74,7 @@ func (o *CommitOptions) check() error {
 	return nil
 }
 
-func (g *Gateway) commit(ctx context.Context, repo pipeline.Repo, o CommitOptions) (string, error) {
+func (g *Gateway) commit(ctx context.Context, repo pipeline.Repo, o workspace.CommitOptions) (string, error) {
 	scratch, err := os.MkdirTemp(g.private(), "commit-")
 	if err != nil {
 		return "", err
@@ -138,14 +118,14 @@ func (g *Gateway) commit(ctx context.Context, repo pipeline.Repo, o CommitOption
 	if len(parents) == 0 && o.Parent != "" {
 		parents = []string{o.Parent}
 	}
-	return o.commitTree(ctx, git, tree, parents...)
+	return git.commitTree(ctx, &o, tree, parents...)
 }
 
 // runName is what a Forge-Run trailer may hold.
 var runName = lazyregexp.New(`^[A-Za-z0-9._/-]*$`)
 
 // message is the whole message of the commit.
-func (o *CommitOptions) message() string {
+func messageOf(o *workspace.CommitOptions) string {
 	var trailers []string
 	if o.Run != "" {
 		trailers = append(trailers, "Forge-Run: "+o.Run)
@@ -157,14 +137,14 @@ func (o *CommitOptions) message() string {
 }
 
 // commitTree makes the commit object.
-func (o *CommitOptions) commitTree(ctx context.Context, git git, tree string, parents ...string) (string, error) {
+func (g git) commitTree(ctx context.Context, o *workspace.CommitOptions, tree string, parents ...string) (string, error) {
 	date := fmt.Sprintf("@%d +0000", o.Time.Unix())
 	args := []string{"commit-tree", tree}
 	for _, p := range parents {
 		args = append(args, "-p", p)
 	}
-	return line(git.run(ctx, gitCall{
-		args: args, stdin: strings.NewReader(o.message()),
+	return line(g.run(ctx, gitCall{
+		args: args, stdin: strings.NewReader(messageOf(o)),
 		env: []string{
 			"GIT_AUTHOR_NAME=" + o.Author, "GIT_AUTHOR_EMAIL=" + o.Email, "GIT_AUTHOR_DATE=" + date,
 			"GIT_COMMITTER_NAME=" + o.Author, "GIT_COMMITTER_EMAIL=" + o.Email, "GIT_COMMITTER_DATE=" + date,
@@ -174,7 +154,7 @@ func (o *CommitOptions) commitTree(ctx context.Context, git git, tree string, pa
 
 // refuseGitlinks refuses to replace a submodule or a symbolic link, or to put
 // something beneath one.
-func (g *Gateway) refuseGitlinks(ctx context.Context, repo pipeline.Repo, o CommitOptions) error {
+func (g *Gateway) refuseGitlinks(ctx context.Context, repo pipeline.Repo, o workspace.CommitOptions) error {
 	out, err := g.git(repo).run(ctx, gitCall{args: []string{"ls-tree", "-r", "-z", "--full-tree", o.Parent}})
 	if err != nil {
 		return err
@@ -207,7 +187,7 @@ func (g *Gateway) refuseGitlinks(ctx context.Context, repo pipeline.Repo, o Comm
 
 // writeBlobs puts the contents into the object store with one process, and
 // returns the object names in the order of the changes; deletions have none.
-func writeBlobs(ctx context.Context, git git, env []string, scratch string, changes []worktree.Change) ([]string, error) {
+func writeBlobs(ctx context.Context, git git, env []string, scratch string, changes []workspace.Change) ([]string, error) {
 	var paths bytes.Buffer
 	for i, c := range changes {
 		if c.Deleted {
@@ -242,7 +222,7 @@ func writeBlobs(ctx context.Context, git git, env []string, scratch string, chan
 
 // indexInfo is the input of update-index: deletions first, so that a file can
 // become a directory.
-func indexInfo(changes []worktree.Change, blobs []string, parent string) *bytes.Buffer {
+func indexInfo(changes []workspace.Change, blobs []string, parent string) *bytes.Buffer {
 	order := make([]int, len(changes))
 	for i := range order {
 		order[i] = i

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"forge/pipeline"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // Dependencies of a repository are installed by commands of their own, before and
@@ -33,65 +33,12 @@ const (
 	boxSelf  = "/run/forge"
 )
 
-// DepsPath is where commands see the tree of dependencies.
-const DepsPath = boxDeps
-
 // aboutFile describes a kept tree, in the words of whoever made it.
 const aboutFile = "about.json"
 
 // maxDeps is how much the trees of all repositories take; the ones that were not
 // used for the longest time go first.
 const maxDeps = 20 << 30
-
-// Mount shows a directory of a tree of dependencies at a place of the work tree.
-type Mount struct {
-	From string `json:"from"`           // in the tree of dependencies; empty: an empty directory that can be written, and is thrown away
-	To   string `json:"to"`             // in the work tree
-	Copy bool   `json:"copy,omitempty"` // commands see a copy that they may write, and that is thrown away; of a Layer alone
-}
-
-// DirEnv is what commands in a directory of the work tree, and below it, are told.
-// PATH and PYTHONPATH are put behind what is there, and told to commands above it, too,
-// which may go there; the others replace what is there.
-type DirEnv struct {
-	Dir string   `json:"dir"` // "." for the top
-	Env []string `json:"env"` // KEY=value
-}
-
-// Use says how commands use a tree of dependencies.
-type Use struct {
-	Mounts []Mount  `json:"mounts,omitempty"`
-	Env    []DirEnv `json:"env,omitempty"` // what is above comes before what is below
-	Layer  Layer    `json:"layer,omitzero"`
-}
-
-// Installation is a tree of dependencies to be made.
-type Installation struct {
-	Key     string                  // stands for all that the tree is made of
-	Stale   func(about []byte) bool // whether a kept tree is to be made again; nil: never
-	Sockets string                  // directory of the host with the sockets; empty: none
-	Routes  []Route                 // to them
-	// Make makes the tree. The error is why there is none; else what it returns
-	// describes the tree, as [Workspace.Installed] gives it back.
-	Make func(ctx context.Context, in Installer) (about []byte, err error)
-}
-
-// Installer is what an installation works with.
-type Installer interface {
-	// Run runs a command in a directory of the work tree, which it cannot write, or,
-	// when the directory begins with [DepsPath], in one of the tree to be made.
-	Run(ctx context.Context, c worktree.Command) (worktree.Result, error)
-	// Stage writes a file of the tree to be made.
-	Stage(ctx context.Context, name string, content []byte) error
-	// Take reads a plain file of the tree to be made.
-	Take(ctx context.Context, name string) ([]byte, error)
-	// Prepare runs a command in the work tree, which it may write, with the dependencies
-	// that are in use.
-	Prepare(ctx context.Context, c worktree.Command) (worktree.Result, error)
-	// Keep moves directories that such commands left into the tree to be made: those with
-	// a name, and those that the repository ignores.
-	Keep(ctx context.Context, named []string) (Prepared, error)
-}
 
 // depsDir is where a repository's tree of that key is kept.
 func (w *Workspace) depsDir(key string) string {
@@ -105,7 +52,7 @@ func (w *Workspace) Installed(key string) (about []byte, ok bool) {
 }
 
 // Install makes a tree of dependencies, unless there is one with its key by now.
-func (w *Workspace) Install(ctx context.Context, o Installation) error {
+func (w *Workspace) Install(ctx context.Context, o workspace.Installation) error {
 	if w.m.setup.Unsafe {
 		return &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "dependencies are installed in a sandbox alone: apt-get install bubblewrap"}
 	}
@@ -117,7 +64,7 @@ func (w *Workspace) Install(ctx context.Context, o Installation) error {
 	if about, ok := w.Installed(o.Key); ok && (o.Stale == nil || !o.Stale(about)) {
 		return nil
 	}
-	return w.inNewTree(o, func(dir string, in Installer) error {
+	return w.inNewTree(o, func(dir string, in workspace.Installer) error {
 		about, err := o.Make(ctx, in)
 		if err != nil {
 			return err
@@ -131,18 +78,18 @@ func (w *Workspace) Install(ctx context.Context, o Installation) error {
 
 // Resolve lets package managers work on files of a tree that is thrown away: what they
 // wrote there is taken out of it by [Installer.Take].
-func (w *Workspace) Resolve(ctx context.Context, o Installation) error {
+func (w *Workspace) Resolve(ctx context.Context, o workspace.Installation) error {
 	if w.m.setup.Unsafe {
 		return &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "lock files are made in a sandbox alone: apt-get install bubblewrap"}
 	}
-	return w.inNewTree(o, func(_ string, in Installer) error {
+	return w.inNewTree(o, func(_ string, in workspace.Installer) error {
 		_, err := o.Make(ctx, in)
 		return err
 	})
 }
 
 // inNewTree does something in a tree to be made, which goes unless it was moved.
-func (w *Workspace) inNewTree(o Installation, do func(dir string, in Installer) error) error {
+func (w *Workspace) inNewTree(o workspace.Installation, do func(dir string, in workspace.Installer) error) error {
 	exe, err := w.m.visibleExe()
 	if err != nil {
 		return err
@@ -221,7 +168,7 @@ func freeze(dir string, own bool) error {
 
 // Use gives the commands that follow a kept tree of dependencies; an empty key takes
 // it away.
-func (w *Workspace) Use(ctx context.Context, key string, use Use) error {
+func (w *Workspace) Use(ctx context.Context, key string, use workspace.Use) error {
 	p := deps{Use: use}
 	for key, to := range map[string]*string{key: &p.Dir, use.Layer.Key: &p.Over} {
 		if key == "" {
@@ -253,7 +200,7 @@ func (w *Workspace) Use(ctx context.Context, key string, use Use) error {
 }
 
 // Layer is what is used over the tree of dependencies.
-func (w *Workspace) Layer() Layer {
+func (w *Workspace) Layer() workspace.Layer {
 	w.m.mu.Lock()
 	defer w.m.mu.Unlock()
 	return w.layer
@@ -379,12 +326,12 @@ func copyFile(from, to string) error {
 
 // installing is what a worker is told for commands that install.
 type installing struct {
-	Command worktree.Command `json:"command"`
-	Dir     string           `json:"dir"` // of the tree to be made
-	Sockets string           `json:"sockets"`
-	Routes  []Route          `json:"routes"`
-	Exe     string           `json:"exe"`  // this program, where a sandbox can be shown it
-	Args    []string         `json:"args"` // that make it a bridge
+	Command workspace.Command `json:"command"`
+	Dir     string            `json:"dir"` // of the tree to be made
+	Sockets string            `json:"sockets"`
+	Routes  []workspace.Route `json:"routes"`
+	Exe     string            `json:"exe"`  // this program, where a sandbox can be shown it
+	Args    []string          `json:"args"` // that make it a bridge
 
 	Name    string `json:"name,omitempty"` // of a file to be staged
 	Content []byte `json:"content,omitempty"`
@@ -395,10 +342,10 @@ type installer struct {
 	in installing
 }
 
-func (i *installer) Run(ctx context.Context, c worktree.Command) (worktree.Result, error) {
+func (i *installer) Run(ctx context.Context, c workspace.Command) (workspace.Result, error) {
 	p := i.in
 	p.Command = c
-	var r worktree.Result
+	var r workspace.Result
 	return r, i.w.call(ctx, "install", p, &r)
 }
 
@@ -419,7 +366,7 @@ func (i *installer) Take(ctx context.Context, name string) ([]byte, error) {
 type deps struct {
 	Dir  string `json:"dir"`            // empty: none
 	Over string `json:"over,omitempty"` // of the layer; empty: none
-	Use
+	workspace.Use
 }
 
 // use takes a tree of dependencies for the commands that follow. A place in the work
@@ -474,12 +421,12 @@ func (w *worker) take(p installing) ([]byte, error) {
 		return nil, err
 	}
 	defer root.Close()
-	content, _, err := safeRead(root, name, w.Limits.ReadBytes)
+	content, _, err := safeRead(root, name, w.Limits.ReadBytes, os.Geteuid())
 	return content, err
 }
 
 // install runs a command that installs.
-func (w *worker) install(ctx context.Context, p installing) (worktree.Result, error) {
+func (w *worker) install(ctx context.Context, p installing) (workspace.Result, error) {
 	c := p.Command
 	inTree, staged := strings.CutPrefix(c.Dir, boxDeps)
 	if staged {
@@ -487,11 +434,11 @@ func (w *worker) install(ctx context.Context, p installing) (worktree.Result, er
 	}
 	dir, err := checkCommand(c)
 	if err != nil {
-		return worktree.Result{}, err
+		return workspace.Result{}, err
 	}
 	if staged {
 		if dir, err = cleanPath(strings.TrimPrefix(inTree, "/")); err != nil {
-			return worktree.Result{}, err
+			return workspace.Result{}, err
 		}
 	}
 	w.command.Lock()

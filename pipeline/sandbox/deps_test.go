@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // sockets is a directory with one socket, which answers every request with text.
@@ -36,12 +36,12 @@ func sockets(t *testing.T, text string) string {
 	return dir
 }
 
-func script(text string) worktree.Command {
-	return worktree.Command{Args: []string{"/bin/sh", "-c", text}}
+func script(text string) workspace.Command {
+	return workspace.Command{Args: []string{"/bin/sh", "-c", text}}
 }
 
 // says runs a script and returns what it printed.
-func says(t *testing.T, run func(context.Context, worktree.Command) (worktree.Result, error), c worktree.Command) string {
+func says(t *testing.T, run func(context.Context, workspace.Command) (workspace.Result, error), c workspace.Command) string {
 	t.Helper()
 	r, err := run(t.Context(), c)
 	if err != nil {
@@ -55,20 +55,20 @@ const fetchOne = `import urllib.request; print(urllib.request.urlopen("http://12
 // install makes a small tree of dependencies.
 func install(t *testing.T, w *Workspace, key string) {
 	t.Helper()
-	err := w.Install(t.Context(), Installation{
-		Key: key, Sockets: sockets(t, "served "), Routes: []Route{{Port: 4801, Socket: "go.sock"}},
-		Make: func(ctx context.Context, in Installer) ([]byte, error) {
+	err := w.Install(t.Context(), workspace.Installation{
+		Key: key, Sockets: sockets(t, "served "), Routes: []workspace.Route{{Port: 4801, Socket: "go.sock"}},
+		Make: func(ctx context.Context, in workspace.Installer) ([]byte, error) {
 			if err := in.Stage(ctx, "node/package.json", []byte("{}")); err != nil {
 				return nil, err
 			}
 			for _, c := range []struct {
-				command worktree.Command
+				command workspace.Command
 				want    string
 			}{
-				{worktree.Command{Args: []string{"/usr/bin/python3", "-c", fetchOne}}, "served /list"},
+				{workspace.Command{Args: []string{"/usr/bin/python3", "-c", fetchOne}}, "served /list"},
 				{script("cat /work/README.md"), "readme"},
 				{script("touch /work/x 2>&1 || true"), "touch: cannot touch '/work/x': Read-only file system"},
-				{worktree.Command{Args: []string{"/bin/sh", "-c", "pwd; ls"}, Dir: DepsPath + "/node"}, "/deps/node\npackage.json"},
+				{workspace.Command{Args: []string{"/bin/sh", "-c", "pwd; ls"}, Dir: workspace.DepsPath + "/node"}, "/deps/node\npackage.json"},
 				{script("cat /proc/net/dev | grep -vc lo: ; exit 3"), "2"},
 				{script("mkdir -p /deps/node/node_modules/left /deps/bin && echo left > /deps/node/node_modules/left/index.js && printf '#!/bin/sh\necho tool' > /deps/bin/tool && chmod +x /deps/bin/tool"), ""},
 				{script("ln -s /etc/passwd /deps/link && mkfifo /deps/pipe && chmod 4777 /deps/bin/tool"), ""},
@@ -98,7 +98,7 @@ func TestDependencies(t *testing.T) { // D1, S9
 	if about, ok := w.Installed("lock1"); !ok || string(about) != "about" {
 		t.Fatalf("installed: %q %v", about, ok)
 	}
-	use := Use{Mounts: []Mount{{From: "node/node_modules", To: "web/node_modules"}}, Env: []DirEnv{
+	use := workspace.Use{Mounts: []workspace.Mount{{From: "node/node_modules", To: "web/node_modules"}}, Env: []workspace.DirEnv{
 		{Dir: ".", Env: []string{"PATH=/deps/bin", "A=top", "PYTHONPATH=/deps/py"}},
 		{Dir: "web", Env: []string{"A=web"}},
 		{Dir: "web/py", Env: []string{"A=py", "PYTHONPATH=/deps/web"}},
@@ -109,17 +109,17 @@ func TestDependencies(t *testing.T) { // D1, S9
 			t.Fatal(err)
 		}
 		for _, c := range []struct {
-			command worktree.Command
+			command workspace.Command
 			want    string
 		}{
 			{script("cat web/node_modules/left/index.js; tool"), "left\ntool"},
 			{script("echo $A $PYTHONPATH"), "top /deps/py:/deps/web"},
-			{worktree.Command{Args: []string{"/bin/sh", "-c", "echo $A $PYTHONPATH"}, Dir: "web", Env: []string{"PYTHONPATH=src"}}, "web src:/deps/py:/deps/web"},
-			{worktree.Command{Args: []string{"/bin/sh", "-c", "echo $A"}, Env: []string{"A=own"}}, "own"},
+			{workspace.Command{Args: []string{"/bin/sh", "-c", "echo $A $PYTHONPATH"}, Dir: "web", Env: []string{"PYTHONPATH=src"}}, "web src:/deps/py:/deps/web"},
+			{workspace.Command{Args: []string{"/bin/sh", "-c", "echo $A"}, Env: []string{"A=own"}}, "own"},
 			{script("for f in /deps/new /deps/bin/tool /work/web/node_modules/left/index.js /work/web/node_modules/new; do (echo bad > $f) 2>/dev/null && echo wrote $f; done; chmod u+w /deps/bin 2>/dev/null && echo changed; rm -rf /deps/bin 2>/dev/null; ls /deps"), "bin\nlink\nnode"},
 			{script("ls -ld /deps/bin/tool | cut -c1-10"), "-r-xr-xr-x"},
 			{script("ls /run 2>&1 || true; /run/forge 2>&1 || true"), "ls: cannot access '/run': No such file or directory\n/bin/sh: 1: /run/forge: not found"},
-			{worktree.Command{Args: []string{"/usr/bin/python3", "-c", "try:\n " + fetchOne + "\nexcept Exception as e: print(e.reason)"}},
+			{workspace.Command{Args: []string{"/usr/bin/python3", "-c", "try:\n " + fetchOne + "\nexcept Exception as e: print(e.reason)"}},
 				"[Errno 111] Connection refused"},
 		} {
 			if got := says(t, w.Run, c.command); got != c.want {
@@ -133,7 +133,7 @@ func TestDependencies(t *testing.T) { // D1, S9
 	}
 	// Another workspace finds it, and needs nothing to be installed.
 	other := f.open(t, m, f.head)
-	err := other.Install(t.Context(), Installation{Key: "lock1", Make: func(context.Context, Installer) ([]byte, error) {
+	err := other.Install(t.Context(), workspace.Installation{Key: "lock1", Make: func(context.Context, workspace.Installer) ([]byte, error) {
 		t.Error("installed again")
 		return nil, nil
 	}})
@@ -141,14 +141,14 @@ func TestDependencies(t *testing.T) { // D1, S9
 		t.Fatal(err)
 	}
 	check(other)
-	if err := other.Use(t.Context(), "", Use{}); err != nil {
+	if err := other.Use(t.Context(), "", workspace.Use{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := says(t, other.Run, script("ls /deps 2>/dev/null; ls web/node_modules; echo $A")); got != "" {
 		t.Errorf("dependencies that were taken away: %q", got)
 	}
 	// A repository does not see another one's.
-	stranger, err := m.Open(t.Context(), OpenOptions{Name: "run/2", GitDir: f.gateway.Dir(f.repo), Commit: f.head, Cache: "acme/other"})
+	stranger, err := m.open(t.Context(), workspace.OpenOptions{Name: "run/2", GitDir: f.gateway.Dir(f.repo), Commit: f.head, Cache: "acme/other"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestInstallationThatFails(t *testing.T) { // D1
 	m := newManager(t, Options{})
 	w := f.open(t, m, f.head)
 	boom := errors.New("npm ended with 1")
-	err := w.Install(t.Context(), Installation{Key: "k", Make: func(ctx context.Context, in Installer) ([]byte, error) {
+	err := w.Install(t.Context(), workspace.Installation{Key: "k", Make: func(ctx context.Context, in workspace.Installer) ([]byte, error) {
 		says(t, in.Run, script("mkdir -p /deps/a/b; chmod 0 /deps/a"))
 		return nil, boom
 	}})
@@ -209,7 +209,7 @@ func TestDependenciesDoNotFollowLinks(t *testing.T) { // S9
 	w := f.open(t, m, f.head)
 	install(t, w, "k")
 	for _, to := range []string{"web/node_modules", "app/node_modules", "file/node_modules", "../x", "/etc"} {
-		if err := w.Use(t.Context(), "k", Use{Mounts: []Mount{{From: "node/node_modules", To: to}}}); err == nil {
+		if err := w.Use(t.Context(), "k", workspace.Use{Mounts: []workspace.Mount{{From: "node/node_modules", To: to}}}); err == nil {
 			t.Errorf("%s is taken as a place for dependencies", to)
 		}
 	}
@@ -222,7 +222,7 @@ func TestOldDependenciesGoFirst(t *testing.T) {
 	w := f.open(t, m, f.head)
 	install(t, w, "k1")
 	install(t, w, "k2")
-	if err := w.Use(t.Context(), "k1", Use{}); err != nil { // the older one is in use
+	if err := w.Use(t.Context(), "k1", workspace.Use{}); err != nil { // the older one is in use
 		t.Fatal(err)
 	}
 	m.maxDeps = 1
@@ -256,11 +256,11 @@ func TestResolve(t *testing.T) {
 	f := newFixture(t, map[string]string{"README.md": "readme"})
 	m := newManager(t, Options{})
 	w := f.open(t, m, f.head)
-	err := w.Resolve(t.Context(), Installation{Key: "lock", Make: func(ctx context.Context, in Installer) ([]byte, error) {
+	err := w.Resolve(t.Context(), workspace.Installation{Key: "lock", Make: func(ctx context.Context, in workspace.Installer) ([]byte, error) {
 		if err := in.Stage(ctx, "in/old.txt", []byte("old")); err != nil {
 			return nil, err
 		}
-		if said := says(t, in.Run, worktree.Command{Dir: "/deps/in", Args: []string{"/bin/sh", "-c", "cat /work/README.md > new.txt; ln -s /etc/passwd out.txt; mkfifo pipe; echo x > /work/x 2>/dev/null; ls"}}); !strings.Contains(said, "new.txt") {
+		if said := says(t, in.Run, workspace.Command{Dir: "/deps/in", Args: []string{"/bin/sh", "-c", "cat /work/README.md > new.txt; ln -s /etc/passwd out.txt; mkfifo pipe; echo x > /work/x 2>/dev/null; ls"}}); !strings.Contains(said, "new.txt") {
 			t.Errorf("a command says %q", said)
 		}
 		for name, want := range map[string]string{"in/new.txt": "readme", "in/old.txt": "old"} {

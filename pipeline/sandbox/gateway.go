@@ -54,6 +54,8 @@ type Gateway struct {
 
 	refused atomic.Pointer[Refused]
 
+	known known
+
 	mu    sync.Mutex
 	locks map[string]*sync.RWMutex // by mirror
 }
@@ -234,7 +236,11 @@ func (g *Gateway) Fetch(ctx context.Context, repo pipeline.Repo, token string, r
 	if err := g.init(ctx, repo); err != nil {
 		return fmt.Errorf("make mirror of %s: %w", repo.FullName(), err)
 	}
-	call.args = []string{"fetch", "-q", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--force", address}
+	call.args = []string{"fetch", "-q", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--force"}
+	if call.scheme == "file" {
+		call.args = append(call.args, "--update-shallow") // a clone on this machine may have been cut short itself
+	}
+	call.args = append(call.args, address)
 	wanted := 0
 	for _, ref := range refs {
 		if isOID(ref) {
@@ -299,8 +305,12 @@ func (g *Gateway) Resolve(ctx context.Context, repo pipeline.Repo, ref string) (
 	lock := g.lock(repo)
 	lock.RLock()
 	defer lock.RUnlock()
-	spec := ref
-	if !isOID(ref) {
+	spec, key := ref, ""
+	if isOID(ref) {
+		if key = commitKey(g.Dir(repo), ref); g.known.has(key) {
+			return ref, nil
+		}
+	} else {
 		name, err := fullRef(ref)
 		if err != nil {
 			return "", err
@@ -314,6 +324,9 @@ func (g *Gateway) Resolve(ctx context.Context, repo pipeline.Repo, ref string) (
 			return "", fmt.Errorf("resolve %s of %s: %w", ref, repo.FullName(), fs.ErrNotExist)
 		}
 		return "", fmt.Errorf("resolve %s of %s: %w", ref, repo.FullName(), err)
+	}
+	if key != "" && strings.TrimSpace(string(out)) == ref {
+		g.known.add(key)
 	}
 	return strings.TrimSpace(string(out)), nil
 }
@@ -400,6 +413,10 @@ func (g *Gateway) Files(ctx context.Context, repo pipeline.Repo, sha string) ([]
 	lock := g.lock(repo)
 	lock.RLock()
 	defer lock.RUnlock()
+	key := commitKey(g.Dir(repo), sha)
+	if paths, ok := g.known.files(key); ok {
+		return slices.Clone(paths), nil
+	}
 	out, err := g.git(repo).run(ctx, gitCall{args: []string{"ls-tree", "-r", "-z", "--name-only", "--full-tree", sha}})
 	if err != nil {
 		return nil, fmt.Errorf("files at %s: %w", sha, err)
@@ -409,6 +426,9 @@ func (g *Gateway) Files(ctx context.Context, repo pipeline.Repo, sha string) ([]
 		if len(name) > 0 {
 			paths = append(paths, string(name))
 		}
+	}
+	if len(out) <= maxList {
+		g.known.list(key, slices.Clone(paths))
 	}
 	return paths, nil
 }
@@ -450,7 +470,7 @@ func remoteFault(verb string, repo pipeline.Repo, err error) error {
 	case has("not found", "error: 404", "does not appear to be a git repository", "does not exist"):
 		fault.Message, fault.Final = "there is no such repository, or the App may not see it", true
 	case has("fsck error", "fsckObjects", "index-pack failed", "missingSpaceBeforeDate", "hasDotgit"):
-		fault.Message, fault.Final = "the repository holds objects that git's checks refuse: "+lastLine(text), true
+		fault.Message, fault.Final = "the repository holds objects that git's checks refuse: "+refusedObject(text), true
 	case has("error: 301", "error: 302", "error: 307", "error: 308", "redirect"):
 		fault.Message = "the remote redirects; the repository was renamed or moved"
 	default:
@@ -458,6 +478,16 @@ func remoteFault(verb string, repo pipeline.Repo, err error) error {
 	}
 	fault.Message = verb + " " + repo.FullName() + ": " + fault.Message
 	return fault
+}
+
+// refusedObject is what git says of the object that it refuses, or its last words.
+func refusedObject(text string) string {
+	for line := range strings.SplitSeq(text, "\n") {
+		if strings.HasPrefix(line, "error: object ") {
+			return line[:min(len(line), 500)]
+		}
+	}
+	return lastLine(text)
 }
 
 // lastLine is the last line of git's words that is an error, within 500 bytes.

@@ -88,6 +88,16 @@ var fixedConfig = []string{
 	"gc.auto=0", "maintenance.auto=false", "safe.bareRepository=explicit",
 }
 
+// oldForms are faults of form that old tools left in commits, tags and trees: people, dates
+// and file modes written in another way than today. They are in the histories of large
+// repositories, which nobody can change any more, and GitHub takes them; nothing is read from
+// where they stand but words to show. Whatever names a path, points to an object, or is read
+// by git as settings stays refused. Source: git-fsck(1), "FSCK MESSAGES".
+var oldForms = []string{
+	"badDate", "badDateOverflow", "badEmail", "badName", "badTimezone", "missingEmail", "missingNameBeforeEmail", "missingSpaceBeforeDate",
+	"missingSpaceBeforeEmail", "multipleAuthors", "zeroPaddedDate", "zeroPaddedFilemode",
+}
+
 // fixedEnv is git's whole environment, but for a token and a call's own additions.
 func fixedEnv(bin, scheme string) []string {
 	allow := scheme
@@ -112,6 +122,9 @@ func (g git) command(ctx context.Context, c gitCall) *exec.Cmd {
 	}
 	for _, kv := range fixedConfig {
 		args = append(args, "-c", kv)
+	}
+	for _, id := range oldForms {
+		args = append(args, "-c", "fetch.fsck."+id+"=ignore", "-c", "receive.fsck."+id+"=ignore")
 	}
 	args = append(args, "-c", "protocol.allow=never")
 	for _, scheme := range []string{"https", "http", "file"} {

@@ -14,7 +14,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/text"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // Caps on what a look at the history gives out, and how long it may take.
@@ -116,7 +116,7 @@ func (w *worker) blame(ctx context.Context, name string, from, to int) (string, 
 	w.tree.mu.Lock()
 	_, tracked := w.tree.manifest[name]
 	w.tree.mu.Unlock()
-	content, info, err := safeRead(w.tree.root, name, w.tree.limits.ReadBytes)
+	content, info, err := w.tree.safeRead(name, w.tree.limits.ReadBytes)
 	switch {
 	case err != nil:
 		return "", err
@@ -129,7 +129,7 @@ func (w *worker) blame(ctx context.Context, name string, from, to int) (string, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, historyTimeout)
 	defer cancel()
-	o, err := w.overlay(ctx, head, []worktree.Change{{Path: name, Exec: info.Mode()&0o100 != 0, Content: content}})
+	o, err := w.overlay(ctx, head, []workspace.Change{{Path: name, Exec: info.Mode()&0o100 != 0, Content: content}})
 	if err != nil {
 		return "", fmt.Errorf("blame %s: %w", name, err)
 	}
@@ -146,6 +146,9 @@ func (w *worker) blame(ctx context.Context, name string, from, to int) (string, 
 	}
 	if err != nil {
 		return "", fmt.Errorf("blame %s: %w", name, err)
+	}
+	if now == head {
+		now = "" // nothing is edited: the lines of that commit are its own
 	}
 	return capText(readBlame(string(out), now), "ask for fewer lines"), nil
 }
@@ -274,7 +277,7 @@ func (o *overlay) close() {
 }
 
 // overlay writes a commit's tree with changes.
-func (w *worker) overlay(ctx context.Context, head string, changes []worktree.Change) (o *overlay, err error) {
+func (w *worker) overlay(ctx context.Context, head string, changes []workspace.Change) (o *overlay, err error) {
 	o = &overlay{git: w.git}
 	if o.dir, err = os.MkdirTemp(w.Dir, "overlay-"); err != nil {
 		return nil, err

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // Log, Blame and Diff show the history and what is not committed yet, while the
@@ -114,9 +114,9 @@ func TestLogFollows(t *testing.T) {
 	if err := f.gateway.Fetch(t.Context(), f.repo, "", "main"); err != nil {
 		t.Fatal(err)
 	}
-	sha, err := f.gateway.Commit(t.Context(), f.repo, CommitOptions{
+	sha, err := f.gateway.Commit(t.Context(), f.repo, workspace.CommitOptions{
 		Parent: f.head, Message: "rename it\n\nBecause the old name\nwas wrong.", Author: "a", Email: "a@example.com", Time: fixedTime,
-		Changes: []worktree.Change{{Path: "old.txt", Deleted: true}, {Path: "new.txt", Content: []byte(text)}},
+		Changes: []workspace.Change{{Path: "old.txt", Deleted: true}, {Path: "new.txt", Content: []byte(text)}},
 	})
 	if err != nil {
 		t.Fatal(err)

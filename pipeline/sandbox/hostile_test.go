@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // Covers S13: what a command leaves in the work tree and is no plain file is
@@ -82,7 +82,7 @@ func TestEditsRefuseProtected(t *testing.T) {
 		".github/ISSUE_TEMPLATE/bug.md": "a\n", "src/gen/x.pb.go": "package gen\n", "src/main.go": "package main\n", "plain/deep/AGENTS.md": "a\n",
 	})
 	protected := []string{"migrations/", "db", "docs/**/v1.md", "**/*.pb.go"}
-	w, err := newManager(t, Options{Unsafe: true}).Open(t.Context(), OpenOptions{
+	w, err := newManager(t, Options{Unsafe: true}).open(t.Context(), workspace.OpenOptions{
 		Name: "run/1", GitDir: f.gateway.Dir(f.repo), Commit: f.head, Cache: "x", Protected: protected, Allow: []string{"plain/allowed/AGENTS.md"},
 	})
 	if err != nil {
@@ -96,7 +96,7 @@ func TestEditsRefuseProtected(t *testing.T) {
 		"./.github/workflows/ci.yml": ".github/workflows/**", ".github/workflows/new.yml": ".github/workflows/**",
 	} {
 		for name, err := range map[string]error{"Write": w.Write(ctx, path, []byte("b\n")), "Remove": w.Remove(ctx, path)} {
-			var refused *ProtectedError
+			var refused *workspace.ProtectedError
 			if !errors.As(err, &refused) || refused.Rule != rule || !strings.Contains(err.Error(), fmt.Sprintf("%q", rule)) {
 				t.Errorf("%s(%q) = %v; want it refused by %q, and named", name, path, err, rule)
 			} else if refused.Repository != slices.Contains(protected, rule) {
@@ -105,7 +105,7 @@ func TestEditsRefuseProtected(t *testing.T) {
 		}
 	}
 	for _, dir := range []string{".github", "plain", "src", "docs", "."} {
-		var refused *ProtectedError
+		var refused *workspace.ProtectedError
 		if err := w.Remove(ctx, dir); !errors.As(err, &refused) {
 			t.Errorf("Remove(%q) = %v; want it refused for what is in it", dir, err)
 		}
@@ -126,7 +126,7 @@ func TestEditsRefuseProtected(t *testing.T) {
 	}
 	o := change(f.head, "x", "x")
 	o.Changes, o.Protected, o.Allow = changes, protected, []string{"plain/allowed/AGENTS.md"}
-	var refused *ProtectedError
+	var refused *workspace.ProtectedError
 	if _, err := f.gateway.Commit(ctx, f.repo, o); !errors.As(err, &refused) || refused.Path != "migrations/1.sql" {
 		t.Errorf("Commit = %v; want migrations/1.sql refused", err)
 	}
@@ -212,7 +212,7 @@ func TestFilesRefuse(t *testing.T) {
 	if r := mustRun(ctx, t, w, "cat one"); string(r.Stdout) != "x\n" {
 		t.Errorf("a write went through a hard link: %q", r.Stdout)
 	}
-	var refused *ProtectedError
+	var refused *workspace.ProtectedError
 	if err := w.Write(ctx, "sub/AGENTS.md", nil); !errors.As(err, &refused) {
 		t.Errorf("Write of a protected path: %v; want ProtectedError", err)
 	}
@@ -281,7 +281,7 @@ func TestReadRace(t *testing.T) {
 	}
 	read := 0
 	for i := 0; i < n || read == 0 && i < 100*n; i++ {
-		content, _, err := safeRead(root, "f", 100)
+		content, _, err := safeRead(root, "f", 100, os.Geteuid())
 		if bytes.Contains(content, []byte("SECRET")) {
 			t.Fatal("a read leaked what is outside")
 		}
@@ -368,12 +368,12 @@ func TestDetonators(t *testing.T) {
 	if err != nil || len(changes) < 10 {
 		t.Fatalf("Changes = %d, %v", len(changes), err)
 	}
-	sha, err := f.gateway.Commit(ctx, f.repo, CommitOptions{Parent: f.head, Message: "m", Author: "f", Email: "f@example.com", Time: fixedTime, Changes: changes})
+	sha, err := f.gateway.Commit(ctx, f.repo, workspace.CommitOptions{Parent: f.head, Message: "m", Author: "f", Email: "f@example.com", Time: fixedTime, Changes: changes})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, err := range map[string]error{
-		"push": f.gateway.Push(ctx, f.repo, "", PushOptions{Branch: "forge/x", SHA: sha}), "fetch": f.gateway.Fetch(ctx, f.repo, "", "forge/x", "main"),
+		"push": f.gateway.Push(ctx, f.repo, "", workspace.PushOptions{Branch: "forge/x", SHA: sha}), "fetch": f.gateway.Fetch(ctx, f.repo, "", "forge/x", "main"),
 		"checkout": w.Checkout(ctx, sha),
 	} {
 		if err != nil {
@@ -428,7 +428,7 @@ func TestLimits(t *testing.T) {
 				{"a signal", "kill -SEGV $$", classSignal, 30 * time.Second},
 			} {
 				begin := time.Now()
-				r, err := w.Run(t.Context(), worktree.Command{Args: []string{"/bin/sh", "-c", tt.script}, Timeout: tt.timeout})
+				r, err := w.Run(t.Context(), workspace.Command{Args: []string{"/bin/sh", "-c", tt.script}, Timeout: tt.timeout})
 				if err != nil || r.Class != tt.class || r.Exit != -1 {
 					t.Errorf("%s: class %q, exit %d, %v; want class %q, exit -1; it said %.200s", tt.name, r.Class, r.Exit, err, tt.class, r.Stderr)
 				}
@@ -443,10 +443,10 @@ func TestLimits(t *testing.T) {
 			if r := mustRun(t.Context(), t, w, "cat /no/such/file; exit 7"); r.Exit != 7 || r.Class != "" || len(r.Stderr) == 0 {
 				t.Errorf("a plain failure = %+v", r)
 			}
-			if r, err := w.Run(t.Context(), worktree.Command{Args: []string{"no-such-program"}}); err != nil || r.Exit != 127 || r.Class != "" {
+			if r, err := w.Run(t.Context(), workspace.Command{Args: []string{"no-such-program"}}); err != nil || r.Exit != 127 || r.Class != "" {
 				t.Errorf("a program that is not there = %+v, %v; want exit 127", r, err)
 			}
-			r, err := w.Run(t.Context(), worktree.Command{Args: []string{"/bin/sh", "-c", "pwd; echo $X"}, Dir: "sub", Env: []string{"X=1"}})
+			r, err := w.Run(t.Context(), workspace.Command{Args: []string{"/bin/sh", "-c", "pwd; echo $X"}, Dir: "sub", Env: []string{"X=1"}})
 			if err == nil {
 				t.Errorf("a directory that is not there = %+v", r)
 			}
@@ -520,7 +520,7 @@ func TestNothingSurvives(t *testing.T) {
 					w = f.open(t, m, f.head)
 					failed := make(chan error, 1)
 					go func() {
-						_, err := w.Run(context.Background(), worktree.Command{Args: []string{"/bin/sh", "-c", leave + "; sleep " + mark}})
+						_, err := w.Run(context.Background(), workspace.Command{Args: []string{"/bin/sh", "-c", leave + "; sleep " + mark}})
 						failed <- err
 					}()
 					for {

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"forge/pipeline/workspace"
 	"net"
 	"os"
 	"os/exec"
@@ -100,7 +101,7 @@ func TestWorkerOfTheSameUser(t *testing.T) {
 		o.Args = []string{workerArg, "peek", l.Addr().String(), strconv.Itoa(os.Getpid()), strings.Join([]string{database, key, single}, ",")}
 		m := newManager(t, o)
 		change(m)
-		_, err := m.Open(t.Context(), OpenOptions{Name: "x", Cache: "x"})
+		_, err := m.open(t.Context(), workspace.OpenOptions{Name: "x", Cache: "x"})
 		_, said, _ := strings.Cut(fmt.Sprint(err), "found: ")
 		said, _, _ = strings.Cut(said, ".")
 		return said

@@ -10,6 +10,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/text"
+	"forge/pipeline/workspace"
 )
 
 // maxScanned is how many bytes of one commit's files, old and new, are looked through before it
@@ -82,11 +83,11 @@ func withhold(found []text.Leak, cleared []string) error {
 }
 
 // checkCommit looks through what a commit would hold, before any of it is an object.
-func (g *Gateway) checkCommit(ctx context.Context, git git, o CommitOptions) error {
+func (g *Gateway) checkCommit(ctx context.Context, git git, o workspace.CommitOptions) error {
 	if g.secrets == nil {
 		return nil
 	}
-	l := leaving{message: o.message()}
+	l := leaving{message: messageOf(&o)}
 	var specs []string
 	for _, c := range o.Changes {
 		specs = append(specs, o.Parent+":"+c.Path)
@@ -110,7 +111,7 @@ func (g *Gateway) checkCommit(ctx context.Context, git git, o CommitOptions) err
 
 // checkPush looks through all commits that the remote does not have yet: what one of
 // them adds and a later one takes away would be in the history.
-func (g *Gateway) checkPush(ctx context.Context, git git, o PushOptions) error {
+func (g *Gateway) checkPush(ctx context.Context, git git, o workspace.PushOptions) error {
 	if g.secrets == nil {
 		return nil
 	}
@@ -171,12 +172,6 @@ func (g *Gateway) Leaks(ctx context.Context, repo pipeline.Repo, from, to string
 	return found, unread, nil
 }
 
-// CommitLeak is a leak that a commit brought in.
-type CommitLeak struct {
-	Commit string
-	text.Leak
-}
-
 // headers is more than git says before the two contents of a file.
 const headers = 256
 
@@ -186,7 +181,7 @@ const maxCommits = 2000
 // LeaksOfCommits looks through what each commit brings in that one has and others do not: what
 // one of them adds and a later one takes away is in the history. Merges bring nothing of their
 // own. more is how many older ones were left out.
-func (g *Gateway) LeaksOfCommits(ctx context.Context, repo pipeline.Repo, sha string, not ...string) (found []CommitLeak, more int, err error) {
+func (g *Gateway) LeaksOfCommits(ctx context.Context, repo pipeline.Repo, sha string, not ...string) (found []workspace.CommitLeak, more int, err error) {
 	if err := checkOIDs(append(not, sha)...); err != nil || g.secrets == nil {
 		return nil, 0, err
 	}
@@ -208,7 +203,7 @@ func (g *Gateway) LeaksOfCommits(ctx context.Context, repo pipeline.Repo, sha st
 			return nil, 0, fmt.Errorf("look through commit %s for secrets: %w", commit, err)
 		}
 		for _, l := range leaks {
-			found = append(found, CommitLeak{commit, l})
+			found = append(found, workspace.CommitLeak{Commit: commit, Leak: l})
 		}
 	}
 	return found, more, nil

@@ -12,7 +12,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/secrets"
 	"forge/pipeline/text"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // madeToken makes up a token as GitHub does: none is in the source, where others'
@@ -53,16 +53,16 @@ func secretFault(t *testing.T, err error, secret string) *pipeline.Fault {
 func TestCommitWithholds(t *testing.T) {
 	old, token := madeToken(1), madeToken(2)
 	f := newFixture(t, map[string]string{"old.yml": "a: 1\ntoken: " + old + "\n", "b.txt": "b\n"}).guarded()
-	at := func(path, content string) CommitOptions { return change(f.head, path, content) }
+	at := func(path, content string) workspace.CommitOptions { return change(f.head, path, content) }
 	named := at("b.txt", "c\n")
 	named.Message = "Use it\n\nIt is " + token
 	moved := at("new.yml", "token: "+old+"\nmore\n")
-	moved.Changes = append(moved.Changes, worktree.Change{Path: "old.yml", Deleted: true})
+	moved.Changes = append(moved.Changes, workspace.Change{Path: "old.yml", Deleted: true})
 	copied := at("new.yml", "token: "+old+"\n")
 	split := change(f.head, "b.txt", "key = \""+token+"\"\n")
-	split.Changes = append(split.Changes, worktree.Change{Path: "c/d.txt", Content: []byte("x\n\n" + token + "\n")})
+	split.Changes = append(split.Changes, workspace.Change{Path: "c/d.txt", Content: []byte("x\n\n" + token + "\n")})
 	for name, tt := range map[string]struct {
-		o    CommitOptions
+		o    workspace.CommitOptions
 		want []string // places; none: it is committed
 	}{
 		"a line":            {at("conf/dev.yml", "a: 1\nb: 2\ntoken: "+token+"\n"), []string{"conf/dev.yml:3 (github-token"}},
@@ -113,16 +113,16 @@ func TestCommitCleared(t *testing.T) {
 		t.Fatalf("about %q; want one name", o.Cleared)
 	}
 	first := f.mustCommit(t, o)
-	if err := f.gateway.Push(t.Context(), f.repo, "", PushOptions{Branch: "forge/x", SHA: first, Base: f.head, Cleared: o.Cleared}); err != nil {
+	if err := f.gateway.Push(t.Context(), f.repo, "", workspace.PushOptions{Branch: "forge/x", SHA: first, Base: f.head, Cleared: o.Cleared}); err != nil {
 		t.Errorf("push of what was let pass: %v", err)
 	}
 	for name, content := range map[string]string{"another one": one + "\n" + two + "\n", "on the same line": one + " " + two + "\n"} {
-		o.Changes = []worktree.Change{{Path: "fixture.txt", Content: []byte(content)}}
+		o.Changes = []workspace.Change{{Path: "fixture.txt", Content: []byte(content)}}
 		if fault := secretFault(t, ignoreSHA(f.gateway.Commit(t.Context(), f.repo, o)), two); len(fault.About) != 1 || slices.Equal(fault.About, o.Cleared) {
 			t.Errorf("%s: about %q", name, fault.About)
 		}
 	}
-	o.Changes = []worktree.Change{{Path: "fixture.txt", Content: []byte(one + "\n" + ownSecret + "\n")}}
+	o.Changes = []workspace.Change{{Path: "fixture.txt", Content: []byte(one + "\n" + ownSecret + "\n")}}
 	if fault := secretFault(t, ignoreSHA(f.gateway.Commit(t.Context(), f.repo, o)), ownSecret); len(fault.About) > 0 {
 		t.Errorf("Forge's own secret can be let pass: %q", fault.About)
 	}
@@ -130,7 +130,7 @@ func TestCommitCleared(t *testing.T) {
 	for seed := range uint64(150) {
 		fmt.Fprintln(&many, madeToken(100+seed))
 	}
-	o.Changes = []worktree.Change{{Path: "many.txt", Content: []byte(many.String())}}
+	o.Changes = []workspace.Change{{Path: "many.txt", Content: []byte(many.String())}}
 	if fault := secretFault(t, ignoreSHA(f.gateway.Commit(t.Context(), f.repo, o)), madeToken(100)); len(fault.About) > 0 {
 		t.Errorf("what nobody is shown can be let pass: %q", fault.About)
 	}
@@ -147,7 +147,7 @@ func TestPushWithholds(t *testing.T) {
 	two := f.mustCommit(t, change(one, "conf.yml", "a: 1\n"))
 	three := f.mustCommit(t, change(two, "more.txt", "more\n"))
 	f.guarded()
-	for name, o := range map[string]PushOptions{
+	for name, o := range map[string]workspace.PushOptions{
 		"a new branch": {Branch: "forge/a", SHA: three, Base: f.head}, "without a base": {Branch: "forge/b", SHA: three},
 		"the commit alone": {Branch: "forge/c", SHA: one, Base: f.head},
 	} {
@@ -160,7 +160,7 @@ func TestPushWithholds(t *testing.T) {
 		}
 	}
 	if err := f.gateway.Push(t.Context(), f.repo, "",
-		PushOptions{Branch: "forge/" + token, SHA: f.head, Base: f.head}); !strings.Contains(secretFault(t, err, token).Message,
+		workspace.PushOptions{Branch: "forge/" + token, SHA: f.head, Base: f.head}); !strings.Contains(secretFault(t, err, token).Message,
 		"the branch's name:1") {
 		t.Errorf("a branch's name: %v", err)
 	}
@@ -169,7 +169,7 @@ func TestPushWithholds(t *testing.T) {
 	}
 	// What the remote has already is nobody's leak of now.
 	if err := f.gateway.Push(t.Context(), f.repo, "",
-		PushOptions{Branch: "forge/clean", SHA: f.mustCommit(t, change(f.head, "x.txt", "x\n")), Base: f.head}); err != nil {
+		workspace.PushOptions{Branch: "forge/clean", SHA: f.mustCommit(t, change(f.head, "x.txt", "x\n")), Base: f.head}); err != nil {
 		t.Error(err)
 	}
 }
@@ -179,8 +179,8 @@ func TestLeaksOfABranch(t *testing.T) {
 	old, token := madeToken(5), madeToken(6)
 	f := newFixture(t, map[string]string{"old.yml": "a: 1\ntoken: " + old + "\n"})
 	o := change(f.head, "old.yml", "a: 2\ntoken: "+old+"\n")
-	o.Changes = append(o.Changes, worktree.Change{Path: "conf/dev.env", Content: []byte("A=1\nT=" + token + "\n")},
-		worktree.Change{Path: "d/" + token + ".txt", Content: []byte("x\n")})
+	o.Changes = append(o.Changes, workspace.Change{Path: "conf/dev.env", Content: []byte("A=1\nT=" + token + "\n")},
+		workspace.Change{Path: "d/" + token + ".txt", Content: []byte("x\n")})
 	head := f.mustCommit(t, o)
 	f.guarded()
 	found, unread, err := f.gateway.Leaks(t.Context(), f.repo, f.head, head)
@@ -197,11 +197,11 @@ func TestLeaksOfMuch(t *testing.T) {
 	moved, token := madeToken(7), madeToken(8)
 	f := newFixture(t, map[string]string{"z-old.yml": "token: " + moved + "\n"})
 	o := change(f.head, "a.yml", "token: "+token+"\n")
-	o.Changes = append(o.Changes, worktree.Change{Path: "z-old.yml", Deleted: true}, worktree.Change{Path: "b.yml", Content: []byte("token: " + moved + "\n")})
+	o.Changes = append(o.Changes, workspace.Change{Path: "z-old.yml", Deleted: true}, workspace.Change{Path: "b.yml", Content: []byte("token: " + moved + "\n")})
 	for i := range 20 {
-		o.Changes = append(o.Changes, worktree.Change{Path: fmt.Sprintf("data/%d.txt", i), Content: bytes.Repeat([]byte("line\n"), 100)})
+		o.Changes = append(o.Changes, workspace.Change{Path: fmt.Sprintf("data/%d.txt", i), Content: bytes.Repeat([]byte("line\n"), 100)})
 	}
-	o.Changes = append(o.Changes, worktree.Change{Path: "big.txt", Content: bytes.Repeat([]byte("line\n"), 2000)})
+	o.Changes = append(o.Changes, workspace.Change{Path: "big.txt", Content: bytes.Repeat([]byte("line\n"), 2000)})
 	head := f.mustCommit(t, o)
 	f.guarded()
 	f.gateway.scanned = 4 << 10

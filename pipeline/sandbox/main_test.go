@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"forge/pipeline"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // The test binary is the worker too: the manager starts it with these arguments.
@@ -147,7 +147,7 @@ func newManager(t testing.TB, o Options) *Manager {
 // open opens a workspace on the fixture's commit.
 func (f *fixture) open(t testing.TB, m *Manager, commit string) *Workspace {
 	t.Helper()
-	w, err := m.Open(t.Context(), OpenOptions{Name: "run/1", GitDir: f.gateway.Dir(f.repo), Commit: commit, Cache: "acme/widgets"})
+	w, err := m.open(t.Context(), workspace.OpenOptions{Name: "run/1", GitDir: f.gateway.Dir(f.repo), Commit: commit, Cache: "acme/widgets"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,9 +264,9 @@ func gitMay(dir string, args ...string) string {
 }
 
 // mustRun runs a shell script in the workspace.
-func mustRun(ctx context.Context, t testing.TB, w *Workspace, script string) worktree.Result {
+func mustRun(ctx context.Context, t testing.TB, w *Workspace, script string) workspace.Result {
 	t.Helper()
-	r, err := w.Run(ctx, worktree.Command{Args: []string{"/bin/sh", "-c", script}})
+	r, err := w.Run(ctx, workspace.Command{Args: []string{"/bin/sh", "-c", script}})
 	if err != nil {
 		t.Fatalf("run %q: %v", script, err)
 	}

@@ -17,6 +17,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/fair"
 	"forge/pipeline/lazyregexp"
+	"forge/pipeline/workspace"
 )
 
 // nobody is the user and group that workers run under when the server is root
@@ -372,7 +373,7 @@ func (m *Manager) Probe(ctx context.Context) error {
 	if fresh {
 		return nil
 	}
-	w, err := m.Open(ctx, OpenOptions{Name: "probe", Cache: "probe"})
+	w, err := m.open(ctx, workspace.OpenOptions{Name: "probe", Cache: "probe"})
 	if err != nil {
 		return &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "sandbox unavailable: " + err.Error()}
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 
 	"golang.org/x/sys/unix"
 )
@@ -84,7 +84,7 @@ func TestSharedMemory(t *testing.T) {
 		{"a file in /dev/shm", "f = open('/dev/shm/x', 'wb')\nfor i in range(32): f.write(block)\nf.close(); time.sleep(0.3); os.remove('/dev/shm/x')", allow},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r, err := w.Run(t.Context(), worktree.Command{Args: []string{"/usr/bin/python3", "-c", hoard + tt.script}, Timeout: 3 * time.Minute})
+			r, err := w.Run(t.Context(), workspace.Command{Args: []string{"/usr/bin/python3", "-c", hoard + tt.script}, Timeout: 3 * time.Minute})
 			if err != nil {
 				t.Fatal(err)
 			}

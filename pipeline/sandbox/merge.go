@@ -10,33 +10,26 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/text"
+	"forge/pipeline/workspace"
 )
-
-// Merged is what became of a merge.
-type Merged struct {
-	SHA       string   // of the merge; empty with conflicts
-	Conflicts []string // paths that do not merge by themselves
-	Markers   string   // with conflicts: SHA of a commit that holds the merge with markers in these paths, to be merged by hand; nothing refers to it
-	Why       []string // with conflicts: git's words, one for each
-}
 
 // Merge makes a commit that brings theirs into o.Parent: the parent's own when it
 // holds theirs already. It touches no work tree and runs nothing of the repository.
 // o.Changes is not used. The same options give the same SHAs; nothing is pushed. Where
 // somebody has begun the branch anew and the two have no history in common, the trees
 // decide: the parent's counts as made from o.Base.
-func (g *Gateway) Merge(ctx context.Context, repo pipeline.Repo, theirs string, o CommitOptions) (Merged, error) {
+func (g *Gateway) Merge(ctx context.Context, repo pipeline.Repo, theirs string, o workspace.CommitOptions) (workspace.Merged, error) {
 	o.Changes = nil
 	doing := fmt.Sprintf("merge %s into %s of %s", theirs, o.Parent, repo.FullName())
-	if err := errors.Join(o.check(), checkOIDs(theirs, o.Parent, cmp.Or(o.Base, o.Parent))); err != nil {
-		return Merged{}, fmt.Errorf("%s: %w", doing, err)
+	if err := errors.Join(checkCommit(&o), checkOIDs(theirs, o.Parent, cmp.Or(o.Base, o.Parent))); err != nil {
+		return workspace.Merged{}, fmt.Errorf("%s: %w", doing, err)
 	}
 	lock := g.lock(repo)
 	lock.RLock()
 	defer lock.RUnlock()
-	m, err := o.merge(ctx, g.git(repo), theirs)
+	m, err := g.git(repo).merge(ctx, &o, theirs)
 	if err != nil {
-		return Merged{}, fmt.Errorf("%s: %w", doing, err)
+		return workspace.Merged{}, fmt.Errorf("%s: %w", doing, err)
 	}
 	return m, nil
 }
@@ -66,18 +59,18 @@ func (g git) holds(ctx context.Context, sha, ancestor string) (bool, error) {
 	return err == nil, err
 }
 
-func (o *CommitOptions) merge(ctx context.Context, git git, theirs string) (m Merged, err error) {
-	if there, err := git.holds(ctx, o.Parent, theirs); err != nil {
+func (g git) merge(ctx context.Context, o *workspace.CommitOptions, theirs string) (m workspace.Merged, err error) {
+	if there, err := g.holds(ctx, o.Parent, theirs); err != nil {
 		return m, err
 	} else if there {
-		return Merged{SHA: o.Parent}, nil
+		return workspace.Merged{SHA: o.Parent}, nil
 	}
-	ours, err := o.related(ctx, git, theirs)
+	ours, err := g.related(ctx, o, theirs)
 	if err != nil {
 		return m, err
 	}
 	var failed *gitError
-	out, err := git.run(ctx, gitCall{args: []string{"merge-tree", "--write-tree", "-z", "--name-only", "--messages", ours, theirs}})
+	out, err := g.run(ctx, gitCall{args: []string{"merge-tree", "--write-tree", "-z", "--name-only", "--messages", ours, theirs}})
 	if errors.As(err, &failed) && failed.code == 1 {
 		out = []byte(failed.stdout)
 	} else if err != nil {
@@ -85,7 +78,7 @@ func (o *CommitOptions) merge(ctx context.Context, git git, theirs string) (m Me
 	}
 	tree, rest, _ := strings.Cut(string(out), "\x00")
 	m.Conflicts, m.Why = conflicts(rest)
-	sha, err := o.commitTree(ctx, git, tree, o.Parent, theirs)
+	sha, err := g.commitTree(ctx, o, tree, o.Parent, theirs)
 	if failed != nil && failed.stdout != "" {
 		m.Markers = sha
 	} else {
@@ -96,13 +89,13 @@ func (o *CommitOptions) merge(ctx context.Context, git git, theirs string) (m Me
 
 // related is the parent, or, where it has no history in common with theirs, a commit of its
 // tree that is made on o.Base. Nothing refers to that one: it is for a merge to be tried with.
-func (o *CommitOptions) related(ctx context.Context, git git, theirs string) (string, error) {
-	_, err := git.run(ctx, gitCall{args: []string{"merge-base", o.Parent, theirs}})
+func (g git) related(ctx context.Context, o *workspace.CommitOptions, theirs string) (string, error) {
+	_, err := g.run(ctx, gitCall{args: []string{"merge-base", o.Parent, theirs}})
 	var failed *gitError
 	if err == nil || o.Base == "" || !errors.As(err, &failed) || failed.code != 1 {
 		return o.Parent, err
 	}
-	return o.commitTree(ctx, git, o.Parent+"^{tree}", o.Base)
+	return g.commitTree(ctx, o, o.Parent+"^{tree}", o.Base)
 }
 
 // conflicts reads what git merge-tree -z --name-only says behind the tree: paths, an

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -16,7 +16,7 @@ func TestMet(t *testing.T) {
 	g := f.gateway
 	by := func(name, parent, message, content string) string {
 		o := change(parent, "a[1].js", content)
-		o.Changes = append(o.Changes, worktree.Change{Path: "a1.js", Content: []byte("of " + message + "\n")}) // not the path in conflict
+		o.Changes = append(o.Changes, workspace.Change{Path: "a1.js", Content: []byte("of " + message + "\n")}) // not the path in conflict
 		o.Author, o.Email, o.Message = name, name+"@example.com", message
 		return f.mustCommit(t, o)
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"forge/pipeline"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // Covers S8: a work tree has too much by its bytes or by its files, in the scratch
@@ -82,7 +82,7 @@ func TestCommandLimits(t *testing.T) {
 func TestTooFewOpenFiles(t *testing.T) {
 	f := newFixture(t, sources)
 	w := f.open(t, newManager(t, Options{Unsafe: true, Limits: Limits{OpenFiles: math.MaxInt}}), f.head)
-	r, err := w.Run(t.Context(), worktree.Command{Args: []string{"true"}})
+	r, err := w.Run(t.Context(), workspace.Command{Args: []string{"true"}})
 	var fault *pipeline.Fault
 	if !errors.As(err, &fault) || fault.Class != pipeline.FaultSandbox || !strings.Contains(fault.Message, "raise the server's (`ulimit -Hn`") {
 		t.Errorf("%+v, %v", r, err)

@@ -16,19 +16,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // Commands of a repository's settings prepare a work tree for its tests: they may write
 // it, and reach the registries. What they leave in some directories is moved into a tree
 // of dependencies, which nobody can write from then on; the rest goes with the workspace.
-
-// Prepared is what commands have left that is kept.
-type Prepared struct {
-	Dirs []Mount  `json:"dirs,omitempty"` // from the tree to be made, to where they were
-	Left []string `json:"left,omitempty"` // changed and new files that are not kept; some of them
-	More int      `json:"more,omitempty"` // how many others
-}
 
 // Caps on what is kept, and on what is told.
 const (
@@ -42,10 +35,10 @@ type preparing struct {
 	Named []string `json:"named,omitempty"`
 }
 
-func (i *installer) Prepare(ctx context.Context, c worktree.Command) (worktree.Result, error) {
+func (i *installer) Prepare(ctx context.Context, c workspace.Command) (workspace.Result, error) {
 	p := preparing{installing: i.in}
 	p.Command = c
-	var r worktree.Result
+	var r workspace.Result
 	back, err := i.w.m.places.Take(ctx, i.w.open.Owner)
 	if err != nil {
 		return r, err
@@ -54,16 +47,16 @@ func (i *installer) Prepare(ctx context.Context, c worktree.Command) (worktree.R
 	return r, i.w.call(ctx, "prepare", p, &r)
 }
 
-func (i *installer) Keep(ctx context.Context, named []string) (Prepared, error) {
-	var kept Prepared
+func (i *installer) Keep(ctx context.Context, named []string) (workspace.Prepared, error) {
+	var kept workspace.Prepared
 	return kept, i.w.call(ctx, "keep", preparing{installing: i.in, Named: named}, &kept)
 }
 
 // prepareTree runs a command in the work tree, with a way to registries.
-func (w *worker) prepareTree(ctx context.Context, p preparing) (worktree.Result, error) {
+func (w *worker) prepareTree(ctx context.Context, p preparing) (workspace.Result, error) {
 	dir, err := checkCommand(p.Command)
 	if err != nil {
-		return worktree.Result{}, err
+		return workspace.Result{}, err
 	}
 	w.command.Lock()
 	defer w.command.Unlock()
@@ -75,15 +68,15 @@ func (w *worker) prepareTree(ctx context.Context, p preparing) (worktree.Result,
 // keep moves what commands left into a tree to be made: directories with a name, and
 // those that the repository ignores. None may hold a file of the commit: it would stand
 // before what another commit has there.
-func (w *worker) keep(ctx context.Context, p preparing) (Prepared, error) {
+func (w *worker) keep(ctx context.Context, p preparing) (workspace.Prepared, error) {
 	w.command.Lock()
 	defer w.command.Unlock()
-	var kept Prepared
+	var kept workspace.Prepared
 	t := w.tree
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, name := range p.Named {
-		if slices.ContainsFunc(w.deps.Mounts, func(m Mount) bool { return within(m.To, name) || within(name, m.To) }) {
+		if slices.ContainsFunc(w.deps.Mounts, func(m workspace.Mount) bool { return within(m.To, name) || within(name, m.To) }) {
 			return kept, fmt.Errorf("setup.cache names %s, which holds what is installed without the commands: remove it there, or set setup.instead: true", name)
 		}
 		ok, err := t.keepable(name)
@@ -91,7 +84,7 @@ func (w *worker) keep(ctx context.Context, p preparing) (Prepared, error) {
 			return kept, err
 		}
 		if ok {
-			kept.Dirs = append(kept.Dirs, Mount{To: name, Copy: true})
+			kept.Dirs = append(kept.Dirs, workspace.Mount{To: name, Copy: true})
 		}
 	}
 	ignored, err := w.leftBehind(ctx, &kept)
@@ -99,7 +92,7 @@ func (w *worker) keep(ctx context.Context, p preparing) (Prepared, error) {
 		return kept, err
 	}
 	for _, name := range ignored {
-		kept.Dirs = append(kept.Dirs, Mount{To: name})
+		kept.Dirs = append(kept.Dirs, workspace.Mount{To: name})
 	}
 	if len(kept.Dirs) > maxPrepared {
 		return kept, fmt.Errorf("%d ignored directories were made, more than %d: keep them in one, or name it under setup.cache", len(kept.Dirs), maxPrepared)
@@ -146,7 +139,7 @@ func (t *tree) keepable(name string) (bool, error) {
 func within(name, dir string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }
 
 // note notes a file that is not kept.
-func (p *Prepared) note(name string) {
+func noteLeft(p *workspace.Prepared, name string) {
 	if len(p.Left) < maxLeft {
 		p.Left = append(p.Left, name)
 	} else {
@@ -156,7 +149,7 @@ func (p *Prepared) note(name string) {
 
 // leftBehind finds the topmost directories that the repository ignores and that hold no
 // file of its own, and notes what else is new or changed. The caller holds the lock.
-func (w *worker) leftBehind(ctx context.Context, kept *Prepared) ([]string, error) {
+func (w *worker) leftBehind(ctx context.Context, kept *workspace.Prepared) ([]string, error) {
 	t := w.tree
 	taken := map[string]bool{}
 	for _, m := range slices.Concat(kept.Dirs, w.deps.Mounts) {
@@ -170,7 +163,7 @@ func (w *worker) leftBehind(ctx context.Context, kept *Prepared) ([]string, erro
 		case taken[name], path.Base(name) == "__pycache__", tracked && want.mode == modeSub:
 			return skip(info)
 		case refuseGit(name, info) != nil && !tracked:
-			kept.note(name)
+			noteLeft(kept, name)
 			return skip(info)
 		case info.IsDir() && dirs[name]:
 			return nil
@@ -178,7 +171,7 @@ func (w *worker) leftBehind(ctx context.Context, kept *Prepared) ([]string, erro
 			if same, err := t.same(name, info, &want); err != nil || same {
 				return err
 			}
-			kept.note(name)
+			noteLeft(kept, name)
 			return nil
 		}
 		fresh = append(fresh, name)
@@ -198,7 +191,7 @@ func (w *worker) leftBehind(ctx context.Context, kept *Prepared) ([]string, erro
 
 // sort returns which of some new paths are ignored directories that can be kept, and
 // what is in those that are not. Files are noted.
-func (t *tree) sort(ctx context.Context, names []string, taken map[string]bool, kept *Prepared) (ignored, inside []string, err error) {
+func (t *tree) sort(ctx context.Context, names []string, taken map[string]bool, kept *workspace.Prepared) (ignored, inside []string, err error) {
 	plain, err := t.notIgnored(ctx, names)
 	if err != nil {
 		return nil, nil, err
@@ -209,7 +202,7 @@ func (t *tree) sort(ctx context.Context, names []string, taken map[string]bool, 
 			return nil, nil, err
 		}
 		if !info.IsDir() {
-			kept.note(name)
+			noteLeft(kept, name)
 			continue
 		}
 		entries, err := t.readDir(name)
@@ -271,12 +264,6 @@ func (t *tree) moveTo(name, to string) error {
 	}
 	defer parent.Close()
 	return unix.Renameat(int(parent.Fd()), path.Base(name), unix.AT_FDCWD, to)
-}
-
-// Layer is a second kept tree: what commands of a repository's settings have left.
-type Layer struct {
-	Key    string  `json:"key"`
-	Mounts []Mount `json:"mounts"`
 }
 
 func (w *worker) copies() string { return filepath.Join(w.Dir, "copies") }

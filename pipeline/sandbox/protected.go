@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"forge/pipeline/glob"
+	"forge/pipeline/workspace"
 )
 
 // protectedPaths are paths that act on whoever merges or checks out a change, and how:
@@ -82,36 +83,9 @@ var protectedPaths = []struct {
 // editors only read them as lists of names.
 var unprotected = []string{"**/.gitignore", "**/.gitkeep"}
 
-// ProtectedError is a change that nobody has opted in to.
-type ProtectedError struct {
-	Path       string `json:"path"`
-	Rule       string `json:"rule"`                 // the glob that protects it
-	Repository bool   `json:"repository,omitempty"` // the rule is of paths.protected, not a built-in one
-	Why        string `json:"why,omitempty"`        // of a built-in rule
-	Owner      string `json:"owner,omitempty"`      // whose the path is, where it is protected from a module: "the module auth"
-}
-
-func (e *ProtectedError) Error() string {
-	if e.Owner != "" {
-		return fmt.Sprintf("%s belongs to %s (%q): leave it as it is, and say in the summary what you need of it", e.Path, e.Owner, e.Rule)
-	}
-	if e.Repository {
-		return fmt.Sprintf("%s is protected by the rule %q of paths.protected in the settings: leave it as it is; a maintainer must make this change", e.Path, e.Rule)
-	}
-	why := ""
-	if e.Why != "" {
-		why = ", since " + e.Why
-	}
-	return fmt.Sprintf("%s is protected by the built-in rule %q%s: leave it as it is; a maintainer must make this change, or the operator must allow the path",
-		e.Path, e.Rule, why)
-}
-
-// Protected returns the path, so that a caller can recognise this error by its method.
-func (e *ProtectedError) Protected() string { return e.Path }
-
 // owned tells a refusal whose the path is.
 func owned(err error, owners map[string]string) error {
-	var p *ProtectedError
+	var p *workspace.ProtectedError
 	if errors.As(err, &p) && p.Repository && owners[p.Rule] != "" {
 		own := *p
 		own.Owner = owners[p.Rule]
@@ -124,11 +98,11 @@ func owned(err error, owners map[string]string) error {
 func taken(name string, files map[string]string) error {
 	name = path.Clean(name)
 	if owner := files[name]; owner != "" {
-		return &ProtectedError{Path: name, Rule: name, Repository: true, Owner: owner}
+		return &workspace.ProtectedError{Path: name, Rule: name, Repository: true, Owner: owner}
 	}
 	for file, owner := range files {
 		if strings.HasPrefix(file, name+"/") {
-			return &ProtectedError{Path: file, Rule: file, Repository: true, Owner: owner}
+			return &workspace.ProtectedError{Path: file, Rule: file, Repository: true, Owner: owner}
 		}
 	}
 	return nil
@@ -146,7 +120,7 @@ func checkProtected(name string, extra, allow []string) error {
 	}
 	for _, pattern := range extra {
 		if matchOver(strings.Trim(strings.ToLower(pattern), "/"), lower) {
-			return &ProtectedError{Path: name, Rule: pattern, Repository: true}
+			return &workspace.ProtectedError{Path: name, Rule: pattern, Repository: true}
 		}
 	}
 	for _, pattern := range unprotected {
@@ -157,7 +131,7 @@ func checkProtected(name string, extra, allow []string) error {
 	for _, p := range protectedPaths {
 		for _, rule := range p.globs {
 			if matchGlob(strings.ToLower(rule), lower) {
-				return &ProtectedError{Path: name, Rule: rule, Why: p.why}
+				return &workspace.ProtectedError{Path: name, Rule: rule, Why: p.why}
 			}
 		}
 	}

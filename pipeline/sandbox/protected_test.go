@@ -3,6 +3,7 @@ package sandbox
 import (
 	_ "embed"
 	"errors"
+	"forge/pipeline/workspace"
 	"strings"
 	"testing"
 )
@@ -31,7 +32,7 @@ func TestProtectedPaths(t *testing.T) {
 	refused, honest := samples(t)
 	for _, name := range refused {
 		for _, spelling := range []string{name, strings.ToUpper(name), strings.ToLower(name)} {
-			var p *ProtectedError
+			var p *workspace.ProtectedError
 			if err := checkProtected(spelling, nil, nil); !errors.As(err, &p) || p.Why == "" {
 				t.Errorf("checkProtected(%q) = %v; want it refused, with the reason", spelling, err)
 			}

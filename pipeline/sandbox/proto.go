@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"forge/pipeline"
+	"forge/pipeline/workspace"
 )
 
 // A frame is four bytes of length, big-endian, and that much JSON. Neither side
@@ -33,11 +34,11 @@ type response struct {
 
 // wireError carries an error over the pipe, with what callers test for.
 type wireError struct {
-	Text      string          `json:"text"`
-	NotExist  bool            `json:"not_exist,omitempty"`
-	NoRoom    bool            `json:"no_room,omitempty"` // a disk is full
-	Fault     *pipeline.Fault `json:"fault,omitempty"`
-	Protected *ProtectedError `json:"protected,omitempty"`
+	Text      string                    `json:"text"`
+	NotExist  bool                      `json:"not_exist,omitempty"`
+	NoRoom    bool                      `json:"no_room,omitempty"` // a disk is full
+	Fault     *pipeline.Fault           `json:"fault,omitempty"`
+	Protected *workspace.ProtectedError `json:"protected,omitempty"`
 }
 
 func (e *wireError) Error() string { return e.Text }

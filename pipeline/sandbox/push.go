@@ -10,52 +10,14 @@ import (
 	"forge/pipeline/fence"
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
+	"forge/pipeline/workspace"
 )
-
-// MovedError says that somebody else moved the branch: nothing was pushed.
-type MovedError struct {
-	Branch string
-	Head   string // SHA that the branch is at now; empty when it is gone
-}
-
-func (e *MovedError) Error() string {
-	if e.Head == "" {
-		return "branch " + e.Branch + " was deleted by somebody else"
-	}
-	return "branch " + e.Branch + " was moved by somebody else, to " + e.Head
-}
-
-// Moved returns the branch's head, so that a caller can tell this error by its method.
-func (e *MovedError) Moved() string { return e.Head }
-
-// RejectedError says that the remote's rules refuse the push: branch protection,
-// a ruleset, push protection, a hook. Trying again cannot help.
-type RejectedError struct {
-	Branch string
-	Reason string // the remote's words, shortened
-}
-
-func (e *RejectedError) Error() string {
-	return "the remote refuses a push to " + e.Branch + ": " + e.Reason
-}
-
-// Rejected returns the reason, so that a caller can tell this error by its method.
-func (e *RejectedError) Rejected() string { return e.Reason }
-
-// PushOptions say what to push where.
-type PushOptions struct {
-	Branch  string
-	SHA     string
-	Old     string   // where the branch must be; "" when it must not exist
-	Base    string   // a commit that the remote has, from which the work began; may be ""
-	Cleared []string // as in CommitOptions
-}
 
 // Push sets a branch to a commit, if it is still at the old one. Only branches under
 // the gateway's prefix, and only forward: the old one must be an ancestor. A branch
 // that is at the commit already is a success. Errors are *MovedError, *RejectedError or
 // *pipeline.Fault; its class is secret when one of the commits looks like it holds one.
-func (g *Gateway) Push(ctx context.Context, repo pipeline.Repo, token string, o PushOptions) error {
+func (g *Gateway) Push(ctx context.Context, repo pipeline.Repo, token string, o workspace.PushOptions) error {
 	branch, sha, old := o.Branch, o.SHA, o.Old
 	ref, err := g.target(branch, sha)
 	if err != nil {
@@ -175,7 +137,7 @@ func (g *Gateway) pushFailed(ctx context.Context, repo pipeline.Repo, a pushAtte
 		return remoteFault("push", repo, err)
 	}
 	if remoteRefused.MatchString(failed.stderr + failed.stdout) {
-		return &RejectedError{Branch: a.branch, Reason: refusal(failed)}
+		return &workspace.RejectedError{Branch: a.branch, Reason: refusal(failed)}
 	}
 	rejected := strings.Contains(failed.stdout, "[rejected]") || strings.Contains(failed.stdout, "[remote rejected]") ||
 		strings.Contains(failed.stdout, "[remote failure]")
@@ -193,9 +155,9 @@ func (g *Gateway) pushFailed(ctx context.Context, repo pipeline.Repo, a pushAtte
 	case a.sha:
 		return nil
 	case a.old:
-		return &RejectedError{Branch: a.branch, Reason: refusal(failed)}
+		return &workspace.RejectedError{Branch: a.branch, Reason: refusal(failed)}
 	}
-	return &MovedError{Branch: a.branch, Head: head}
+	return &workspace.MovedError{Branch: a.branch, Head: head}
 }
 
 // refusal is what the remote said, without git's own talk.

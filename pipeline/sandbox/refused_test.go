@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"forge/pipeline"
+	"forge/pipeline/workspace"
 )
 
 // A token that has ended is replaced, and a repository that was renamed is found, once for
@@ -83,7 +84,7 @@ func TestRemoteRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 			branch := "forge/" + strings.ReplaceAll(strings.ReplaceAll(c.name, " ", "-"), "'", "")
-			if err := g.Push(t.Context(), repo, c.token, PushOptions{Branch: branch, SHA: sha}); err != nil {
+			if err := g.Push(t.Context(), repo, c.token, workspace.PushOptions{Branch: branch, SHA: sha}); err != nil {
 				t.Fatal(err)
 			}
 			heads, _, err := g.Heads(t.Context(), repo, c.token, branch)

@@ -9,26 +9,17 @@ import (
 	"unicode/utf8"
 
 	"forge/pipeline"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // maxReplay is what the files of one commit may hold that is made by an API: GitHub
 // takes no larger request.
 const maxReplay = 30 << 20
 
-// Replay is a commit as an API that takes whole files can make it once more.
-type Replay struct {
-	SHA, Tree string
-	Parent    string
-	Merged    string // the second parent of a merge; its changes are not listed
-	Message   string
-	Changes   []worktree.Change
-}
-
 // Replays lists the commits that a push would bring to the remote, the oldest first,
 // after the checks that a push makes. A commit that such an API cannot make is a
 // *RejectedError that names what is in its way: it must not be made another one.
-func (g *Gateway) Replays(ctx context.Context, repo pipeline.Repo, o PushOptions) ([]Replay, error) {
+func (g *Gateway) Replays(ctx context.Context, repo pipeline.Repo, o workspace.PushOptions) ([]workspace.Replay, error) {
 	if err := g.checkBranch(o.Branch); err != nil {
 		return nil, err
 	}
@@ -53,12 +44,12 @@ func (g *Gateway) Replays(ctx context.Context, repo pipeline.Repo, o PushOptions
 	if err != nil {
 		return nil, fmt.Errorf("list the commits from %s to %s: %w", from, o.SHA, err)
 	}
-	var list []Replay
+	var list []workspace.Replay
 	for _, sha := range strings.Fields(string(out)) {
 		r, err := replayOf(ctx, git, sha)
 		var why inexpressible
 		if errors.As(err, &why) {
-			return nil, &RejectedError{Branch: o.Branch, Reason: fmt.Sprintf("the API that signs %s", why)}
+			return nil, &workspace.RejectedError{Branch: o.Branch, Reason: fmt.Sprintf("the API that signs %s", why)}
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read commit %s: %w", sha, err)
@@ -73,9 +64,9 @@ type inexpressible string
 
 func (e inexpressible) Error() string { return string(e) }
 
-func replayOf(ctx context.Context, git git, sha string) (Replay, error) {
+func replayOf(ctx context.Context, git git, sha string) (workspace.Replay, error) {
 	tree, parents, message, err := readCommit(ctx, git, sha)
-	r := Replay{SHA: sha, Tree: tree, Message: message}
+	r := workspace.Replay{SHA: sha, Tree: tree, Message: message}
 	switch {
 	case err != nil:
 		return r, err
@@ -99,7 +90,7 @@ func replayOf(ctx context.Context, git git, sha string) (Replay, error) {
 		if len(meta) != 5 {
 			return r, fmt.Errorf("git diff-tree says %q", fields[i])
 		}
-		c := worktree.Change{Path: path, Deleted: meta[4] == "D"}
+		c := workspace.Change{Path: path, Deleted: meta[4] == "D"}
 		if why := unable(strings.TrimPrefix(meta[0], ":"), meta[1], c); why != "" {
 			return r, inexpressible(why)
 		}
@@ -126,7 +117,7 @@ func replayOf(ctx context.Context, git git, sha string) (Replay, error) {
 
 // unable says why a change of a path cannot be told to such an API: it knows neither
 // modes nor links nor submodules, and names must be text.
-func unable(before, after string, c worktree.Change) string {
+func unable(before, after string, c workspace.Change) string {
 	switch {
 	case !utf8.ValidString(c.Path):
 		return fmt.Sprintf("takes no name that is not UTF-8: %q", c.Path)

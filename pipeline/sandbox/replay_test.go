@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // What an API that takes whole files cannot say is refused by name, and what has lost
@@ -66,9 +66,9 @@ func TestReplays(t *testing.T) {
 		{"an octopus", by(plain("m"), f.head, linked, grouped), "", "! more than two branches"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			list, err := f.gateway.Replays(t.Context(), f.repo, PushOptions{Branch: "forge/x", SHA: c.sha, Old: c.old, Base: f.head})
+			list, err := f.gateway.Replays(t.Context(), f.repo, workspace.PushOptions{Branch: "forge/x", SHA: c.sha, Old: c.old, Base: f.head})
 			if words, refused := strings.CutPrefix(c.want, "! "); refused {
-				var r *RejectedError
+				var r *workspace.RejectedError
 				if !errors.As(err, &r) || !strings.Contains(r.Reason, words) {
 					t.Fatalf("Replays = %v, want a refusal with %q", err, words)
 				}
@@ -104,22 +104,22 @@ func TestReplaysAreChecked(t *testing.T) {
 	f := newFixture(t, map[string]string{"a.txt": "a\n"})
 	one := f.mustCommit(t, change(f.head, "a.txt", "b\n"))
 	big := change(f.head, "big.bin", "")
-	big.Changes = []worktree.Change{{Path: "big.bin", Content: bytes.Repeat([]byte{1}, maxReplay+1)}}
+	big.Changes = []workspace.Change{{Path: "big.bin", Content: bytes.Repeat([]byte{1}, maxReplay+1)}}
 	for _, c := range []struct {
-		o     PushOptions
+		o     workspace.PushOptions
 		words string
 	}{
-		{PushOptions{Branch: "main", SHA: one, Base: f.head}, "only branches under forge/"},
-		{PushOptions{Branch: "forge/x", SHA: f.head, Old: one, Base: f.head}, "commits would be lost"},
-		{PushOptions{Branch: "forge/x", SHA: one}, "not a full commit SHA"},
-		{PushOptions{Branch: "forge/x", SHA: f.mustCommit(t, big), Base: f.head}, "takes no 30 MB at once"},
+		{workspace.PushOptions{Branch: "main", SHA: one, Base: f.head}, "only branches under forge/"},
+		{workspace.PushOptions{Branch: "forge/x", SHA: f.head, Old: one, Base: f.head}, "commits would be lost"},
+		{workspace.PushOptions{Branch: "forge/x", SHA: one}, "not a full commit SHA"},
+		{workspace.PushOptions{Branch: "forge/x", SHA: f.mustCommit(t, big), Base: f.head}, "takes no 30 MB at once"},
 	} {
 		if _, err := f.gateway.Replays(t.Context(), f.repo, c.o); err == nil || !strings.Contains(err.Error(), c.words) {
 			t.Errorf("Replays(%+v) = %v, want %q", c.o, err, c.words)
 		}
 	}
 	if list, err := f.gateway.Replays(t.Context(), f.repo,
-		PushOptions{Branch: "forge/x", SHA: f.mustCommit(t, change(one, "c.txt", "c\n")), Old: f.head, Base: f.head}); err != nil ||
+		workspace.PushOptions{Branch: "forge/x", SHA: f.mustCommit(t, change(one, "c.txt", "c\n")), Old: f.head, Base: f.head}); err != nil ||
 		len(list) != 2 || list[0].SHA != one {
 		t.Errorf("two commits: %+v, %v", list, err)
 	}

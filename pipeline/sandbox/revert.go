@@ -8,45 +8,46 @@ import (
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/workspace"
 )
 
 // Revert makes a commit on o.Parent that takes back what came with the commits after
 // from up to to, as git revert does, each of them or the merge at once. It touches no
 // work tree. o.Changes is not used. With conflicts there is no commit.
-func (g *Gateway) Revert(ctx context.Context, repo pipeline.Repo, from, to string, o CommitOptions) (Merged, error) {
+func (g *Gateway) Revert(ctx context.Context, repo pipeline.Repo, from, to string, o workspace.CommitOptions) (workspace.Merged, error) {
 	o.Changes = nil
 	doing := fmt.Sprintf("revert %s of %s", short(to), repo.FullName())
-	if err := errors.Join(o.check(), checkOIDs(from, to, o.Parent)); err != nil {
-		return Merged{}, fmt.Errorf("%s: %w", doing, err)
+	if err := errors.Join(checkCommit(&o), checkOIDs(from, to, o.Parent)); err != nil {
+		return workspace.Merged{}, fmt.Errorf("%s: %w", doing, err)
 	}
 	lock := g.lock(repo)
 	lock.RLock()
 	defer lock.RUnlock()
-	m, err := o.revert(ctx, g.git(repo), from, to)
+	m, err := g.git(repo).revert(ctx, &o, from, to)
 	if err != nil {
-		return Merged{}, fmt.Errorf("%s: %w", doing, err)
+		return workspace.Merged{}, fmt.Errorf("%s: %w", doing, err)
 	}
 	return m, nil
 }
 
 // revert merges three ways, with the commit that is taken back as the base: git before
 // 2.40 finds a base by itself alone, so what was before is made a child of it.
-func (o *CommitOptions) revert(ctx context.Context, git git, from, to string) (m Merged, err error) {
-	if there, err := git.holds(ctx, o.Parent, to); err != nil {
+func (g git) revert(ctx context.Context, o *workspace.CommitOptions, from, to string) (m workspace.Merged, err error) {
+	if there, err := g.holds(ctx, o.Parent, to); err != nil {
 		return m, err
 	} else if !there {
 		return m, irreversible("%s does not hold it", short(o.Parent))
 	}
-	tree, err := line(git.run(ctx, gitCall{args: []string{"rev-parse", "--verify", from + "^{tree}"}}))
+	tree, err := line(g.run(ctx, gitCall{args: []string{"rev-parse", "--verify", from + "^{tree}"}}))
 	if err != nil {
 		return m, err
 	}
-	before, err := o.commitTree(ctx, git, tree, to)
+	before, err := g.commitTree(ctx, o, tree, to)
 	if err != nil {
 		return m, err
 	}
 	var failed *gitError
-	out, err := git.run(ctx, gitCall{args: []string{"merge-tree", "--write-tree", "-z", "--name-only", "--messages", o.Parent, before}})
+	out, err := g.run(ctx, gitCall{args: []string{"merge-tree", "--write-tree", "-z", "--name-only", "--messages", o.Parent, before}})
 	if errors.As(err, &failed) && failed.code == 1 {
 		_, rest, _ := strings.Cut(failed.stdout, "\x00")
 		m.Conflicts, m.Why = conflicts(rest)
@@ -55,14 +56,14 @@ func (o *CommitOptions) revert(ctx context.Context, git git, from, to string) (m
 		return m, err
 	}
 	tree, _, _ = strings.Cut(string(out), "\x00")
-	now, err := line(git.run(ctx, gitCall{args: []string{"rev-parse", "--verify", o.Parent + "^{tree}"}}))
+	now, err := line(g.run(ctx, gitCall{args: []string{"rev-parse", "--verify", o.Parent + "^{tree}"}}))
 	if err != nil {
 		return m, err
 	}
 	if now == tree { // it was taken back already
-		return Merged{SHA: o.Parent}, nil
+		return workspace.Merged{SHA: o.Parent}, nil
 	}
-	m.SHA, err = o.commitTree(ctx, git, tree, o.Parent)
+	m.SHA, err = g.commitTree(ctx, o, tree, o.Parent)
 	return m, err
 }
 

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"forge/pipeline/workspace"
 	"os"
 	"path/filepath"
 	"strings"
@@ -70,7 +71,7 @@ func TestRevert(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				o := CommitOptions{Parent: later, Message: "Revert", Author: "a", Email: "a@b.c", Time: time.Unix(1, 0)}
+				o := workspace.CommitOptions{Parent: later, Message: "Revert", Author: "a", Email: "a@b.c", Time: time.Unix(1, 0)}
 				m, err := f.gateway.Revert(t.Context(), f.repo, before, merged, o)
 				if err != nil || m.SHA == "" {
 					t.Fatalf("%+v, %v", m, err)

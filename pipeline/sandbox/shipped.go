@@ -8,18 +8,12 @@ import (
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/workspace"
 )
-
-// Shipped is a commit of a branch's main line: a merge stands for all that it merges.
-type Shipped struct {
-	SHA     string
-	Message string
-	Files   []string // that it changes there
-}
 
 // Shipped returns the commits of the main line that one commit has and another has
 // not, newest first, at most n. Without the other one it is the newest alone.
-func (g *Gateway) Shipped(ctx context.Context, repo pipeline.Repo, from, to string, n int) ([]Shipped, error) {
+func (g *Gateway) Shipped(ctx context.Context, repo pipeline.Repo, from, to string, n int) ([]workspace.Shipped, error) {
 	span := to
 	if from == "" {
 		n = 1
@@ -39,10 +33,10 @@ func (g *Gateway) Shipped(ctx context.Context, repo pipeline.Repo, from, to stri
 	if err != nil {
 		return nil, fmt.Errorf("what %s brings: %w", short(to), err)
 	}
-	var list []Shipped
+	var list []workspace.Shipped
 	var ids strings.Builder
 	for fields := strings.Split(string(out), "\x00"); len(fields) > 1; fields = fields[2:] { // a message holds no NUL
-		list = append(list, Shipped{SHA: fields[0], Message: fields[1]})
+		list = append(list, workspace.Shipped{SHA: fields[0], Message: fields[1]})
 		ids.WriteString(fields[0] + "\n")
 	}
 	out, err = g.git(repo).run(ctx, gitCall{stdin: strings.NewReader(ids.String()), max: maxDiffBytes,

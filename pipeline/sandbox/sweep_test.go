@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // deepen makes directories below dir, too deep to be named by one path, and shuts the last.
@@ -187,11 +187,11 @@ func TestFilesWithoutEnd(t *testing.T) {
 	f := newFixture(t, sources)
 	m := newManager(t, Options{Unsafe: true, Dir: dir})
 	w := f.open(t, m, f.head)
-	r, err := w.Run(t.Context(), worktree.Command{Args: []string{"/bin/sh", "-c", "i=0; while :; do i=$((i+1)); true >f$i || sleep 0.01; done 2>/dev/null"}, Timeout: time.Minute})
+	r, err := w.Run(t.Context(), workspace.Command{Args: []string{"/bin/sh", "-c", "i=0; while :; do i=$((i+1)); true >f$i || sleep 0.01; done 2>/dev/null"}, Timeout: time.Minute})
 	if err != nil || r.Class != classDisk {
 		t.Errorf("it ended as %q, %v; want %q", r.Class, err, classDisk)
 	}
-	if _, err := m.Open(t.Context(), OpenOptions{Name: "run/2", Cache: "x"}); err == nil || !strings.Contains(err.Error(), "hardly any more files") {
+	if _, err := m.open(t.Context(), workspace.OpenOptions{Name: "run/2", Cache: "x"}); err == nil || !strings.Contains(err.Error(), "hardly any more files") {
 		t.Errorf("a work tree on a disk full of files: %v", err)
 	}
 }
@@ -206,7 +206,7 @@ func TestReserve(t *testing.T) {
 	f := newFixture(t, sources)
 	w := f.open(t, newManager(t, Options{Unsafe: true, Dir: dir, Limits: Limits{Reserve: 32 << 20}}), f.head)
 	const fill = "i=0; while [ $i -lt 50 ]; do i=$((i+1)); head -c 1048576 /dev/zero >>big; done; sleep 20"
-	r, err := w.Run(t.Context(), worktree.Command{Args: []string{"/bin/sh", "-c", fill}, Timeout: time.Minute})
+	r, err := w.Run(t.Context(), workspace.Command{Args: []string{"/bin/sh", "-c", fill}, Timeout: time.Minute})
 	if err != nil || r.Class != classDisk {
 		t.Errorf("it ended as %q, %v; want %q", r.Class, err, classDisk)
 	}

@@ -14,7 +14,7 @@ import (
 
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // Caps on a search for symbols.
@@ -75,7 +75,7 @@ func (w *worker) symbols(ctx context.Context, query string, most int) (string, e
 var errNoCtags = errors.New("universal-ctags is not installed")
 
 func (w *worker) ctags(ctx context.Context, name string) ([]symbol, error) {
-	r, err := w.run(ctx, worktree.Command{Args: []string{"/bin/sh", "-c", ctagsScript, "sh", name}})
+	r, err := w.run(ctx, workspace.Command{Args: []string{"/bin/sh", "-c", ctagsScript, "sh", name}})
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (t *tree) definitions(ctx context.Context, name string) ([]symbol, error) {
 		if patterns == nil || !info.Mode().IsRegular() || strings.HasSuffix(file, ".min.js") {
 			return nil
 		}
-		content, _, err := safeRead(t.root, file, 1<<20)
+		content, _, err := t.safeRead(file, 1<<20)
 		if err != nil || slices.Contains(content[:min(len(content), 8000)], 0) {
 			return nil
 		}

@@ -28,6 +28,7 @@ type tree struct {
 	etc    string // holds the list of files that are never part of a change
 	git    git
 	limits Limits
+	owner  int // the user whose commands write here
 
 	mu       sync.Mutex
 	commit   string
@@ -46,7 +47,12 @@ func cleanPath(name string) (string, error) {
 
 // safeRead reads a plain file: not through a link out of the tree, never a FIFO
 // or a device, no second hard link, within max bytes.
-func safeRead(root *os.Root, name string, max int64) ([]byte, fs.FileInfo, error) {
+func (t *tree) safeRead(name string, max int64) ([]byte, fs.FileInfo, error) {
+	return safeRead(t.root, name, max, t.owner)
+}
+
+// safeRead reads one that belongs to a user, or to the one of this process.
+func safeRead(root *os.Root, name string, max int64, owner int) ([]byte, fs.FileInfo, error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, err
@@ -56,7 +62,7 @@ func safeRead(root *os.Root, name string, max int64) ([]byte, fs.FileInfo, error
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := plain(name, info, max); err != nil {
+	if err := plain(name, info, max, owner); err != nil {
 		return nil, nil, err
 	}
 	content, err := io.ReadAll(io.LimitReader(f, max+1))
@@ -70,7 +76,8 @@ func safeRead(root *os.Root, name string, max int64) ([]byte, fs.FileInfo, error
 }
 
 // plain refuses whatever is not a plain file with one name.
-func plain(name string, info fs.FileInfo, max int64) error {
+func plain(name string, info fs.FileInfo, max int64, owner int) error {
+	uid, _ := ownerOf(info)
 	switch {
 	case info.IsDir():
 		return fmt.Errorf("%s is a directory", name)
@@ -78,7 +85,7 @@ func plain(name string, info fs.FileInfo, max int64) error {
 		return fmt.Errorf("%s is not a plain file but %s", name, kindOf(info.Mode()))
 	case info.Sys().(*syscall.Stat_t).Nlink > 1:
 		return fmt.Errorf("%s has a second hard link", name)
-	case int(info.Sys().(*syscall.Stat_t).Uid) != os.Geteuid():
+	case uid != os.Geteuid() && uid != owner:
 		// A second link can be taken away between the open and the look; the owner stays.
 		return fmt.Errorf("%s belongs to another user", name)
 	case info.Size() > max:
@@ -107,6 +114,8 @@ func kindOf(mode fs.FileMode) string {
 	return "something special"
 }
 
+func inodeOf(info fs.FileInfo) uint64 { return info.Sys().(*syscall.Stat_t).Ino }
+
 func ownerOf(info fs.FileInfo) (uid, gid int) {
 	st := info.Sys().(*syscall.Stat_t)
 	return int(st.Uid), int(st.Gid)
@@ -117,7 +126,7 @@ func (t *tree) read(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	content, _, err := safeRead(t.root, name, t.limits.ReadBytes)
+	content, _, err := t.safeRead(name, t.limits.ReadBytes)
 	return content, err
 }
 
@@ -393,7 +402,7 @@ func (t *tree) search(ctx context.Context, pattern, glob string, max int) ([]str
 		if !info.Mode().IsRegular() || glob != "" && !matchGlob(glob, name) {
 			return nil
 		}
-		content, _, err := safeRead(t.root, name, t.limits.ReadBytes)
+		content, _, err := t.safeRead(name, t.limits.ReadBytes)
 		if err != nil || slices.Contains(content[:min(len(content), 8000)], 0) {
 			return nil
 		}

@@ -19,7 +19,7 @@ import (
 	"strings"
 
 	"forge/pipeline/lazyregexp"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // warm compiles the packages that a Go module imports and that are not the
@@ -27,7 +27,7 @@ import (
 // them in the seed. c is the command that is about to be run: its directory counts,
 // and what of its flags and environment changes how packages are compiled. What
 // cannot be compiled is left to that command.
-func (w *worker) warm(ctx context.Context, c worktree.Command) error {
+func (w *worker) warm(ctx context.Context, c workspace.Command) error {
 	dir, err := checkCommand(c)
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ type seeding struct {
 }
 
 // whatToSeed reads which packages the module around a directory imports.
-func (w *worker) whatToSeed(ctx context.Context, dir string, c worktree.Command) (*seeding, error) {
+func (w *worker) whatToSeed(ctx context.Context, dir string, c workspace.Command) (*seeding, error) {
 	s := &seeding{module: dir, flags: buildFlags(c.Args), env: buildEnv(c.Env)}
 	for !w.isFile(path.Join(s.module, "go.mod")) {
 		if s.module == "." {
@@ -136,7 +136,7 @@ func (w *worker) seedKey(s *seeding) (mod, key string, err error) {
 		}
 	}
 	for i, name := range files {
-		text, _, err := safeRead(w.tree.root, name, w.tree.limits.ReadBytes)
+		text, _, err := w.tree.safeRead(name, w.tree.limits.ReadBytes)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", "", err
 		}
@@ -204,7 +204,7 @@ func (t *tree) imports(ctx context.Context, module string) ([]string, error) {
 		if !info.Mode().IsRegular() || path.Ext(name) != ".go" || base[0] == '.' || base[0] == '_' {
 			return nil
 		}
-		content, _, err := safeRead(t.root, name, 1<<20)
+		content, _, err := t.safeRead(name, 1<<20)
 		if err != nil {
 			return nil
 		}
@@ -245,7 +245,7 @@ func (w *worker) importable(ctx context.Context, s *seeding) ([]string, error) {
 	for range 3 {
 		args := append([]string{"go", "list", "-e", "-deps", "-f",
 			`{{if not .Error}}{{.ImportPath}} {{.Name}} {{.DepOnly}} {{.Standard}} {{.Dir}}{{end}}`}, s.flags...)
-		r, err := w.runLocked(ctx, worktree.Command{Args: append(append(args, "--"), packages...), Env: s.env}, s.module)
+		r, err := w.runLocked(ctx, workspace.Command{Args: append(append(args, "--"), packages...), Env: s.env}, s.module)
 		if err != nil {
 			return nil, err
 		}
@@ -303,7 +303,7 @@ func (w *worker) compile(ctx context.Context, s *seeding, packages []string) (bo
 	whole := false
 	for _, flags := range [][]string{{"-cover"}, {}} { // an installation can lack the tool for coverage
 		args := slices.Concat([]string{"go", "test", "-count=1", "-exec=/bin/true"}, flags, s.flags, []string{"."})
-		r, err := w.runLocked(ctx, worktree.Command{Args: args, Env: s.env}, dir)
+		r, err := w.runLocked(ctx, workspace.Command{Args: args, Env: s.env}, dir)
 		if err != nil {
 			return false, err
 		}

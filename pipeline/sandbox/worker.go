@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // setup is what the server tells a worker before anything else.
@@ -203,7 +203,7 @@ func (w *worker) configure(params json.RawMessage) error {
 	w.setup = s
 	w.git = git{bin: s.Git, dir: s.GitDir}
 	w.freeAtFirst = freeBytes(s.Dir)
-	w.tree = &tree{root: root, dir: filepath.Join(s.Dir, "tree"), git: w.git, limits: s.Limits, etc: s.Etc}
+	w.tree = &tree{root: root, dir: filepath.Join(s.Dir, "tree"), git: w.git, limits: s.Limits, etc: s.Etc, owner: os.Geteuid()}
 	return nil
 }
 
@@ -243,7 +243,7 @@ func (w *worker) handle(ctx context.Context, r request) (any, error) {
 		return nil, errors.New("the worker is not set up")
 	}
 	if r.Method == "run" || r.Method == "warm" {
-		c, err := unmarshal[worktree.Command](r.Method, r.Params)
+		c, err := unmarshal[workspace.Command](r.Method, r.Params)
 		if err != nil {
 			return nil, err
 		}

@@ -23,38 +23,25 @@ import (
 	"golang.org/x/sys/unix"
 
 	"forge/pipeline"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // cancelGrace is how long a worker may take to give up a cancelled call before
 // it is killed.
 const cancelGrace = 800 * time.Millisecond
 
-// OpenOptions describe one workspace.
-type OpenOptions struct {
-	Name      string            // of the run; for people
-	GitDir    string            // the bare git directory to check out of; the worker only reads it
-	Commit    string            // SHA to check out; empty: none yet
-	Cache     string            // key of the kept build cache: one per repository, never shared between two
-	Protected []string          // globs that Write and Remove refuse, on top of the built-in ones; one that names a directory protects what is in it
-	Allow     []string          // globs that the operator opted in to although they are protected
-	Owners    map[string]string // whose the paths of a glob of Protected are, for people and models: "the module auth"
-	Taken     map[string]string // files that Write and Remove refuse besides, each with whose it is
-	Owner     int64             // whom its commands are counted for, where only so many run at the same time: the run as a whole
-}
-
 // Workspace is one worker process with its work tree. Calls may come from many
 // goroutines; commands are run one after the other.
 type Workspace struct {
 	m     *Manager
-	open  OpenOptions // as it was opened
-	grp   string      // its control group; empty: none
-	held  []*os.File  // the directories that are this process' own for now; see hold
-	dir   string      // holds the work tree, scratch files and the private cache; removed on Close
-	seed  string      // of its caches
-	deps  [2]string   // the trees of dependencies that it uses; under the manager's mutex
-	layer Layer       // of them, as Use said; likewise
-	mark  string      // in the environment of everything that it starts
+	open  workspace.OpenOptions // as it was opened
+	grp   string                // its control group; empty: none
+	held  []*os.File            // the directories that are this process' own for now; see hold
+	dir   string                // holds the work tree, scratch files and the private cache; removed on Close
+	seed  string                // of its caches
+	deps  [2]string             // the trees of dependencies that it uses; under the manager's mutex
+	layer workspace.Layer       // of them, as Use said; likewise
+	mark  string                // in the environment of everything that it starts
 	cmd   *exec.Cmd
 	in    io.WriteCloser
 	out   *frameWriter
@@ -71,7 +58,15 @@ type Workspace struct {
 }
 
 // Open starts a worker and, when a commit is given, checks it out.
-func (m *Manager) Open(ctx context.Context, o OpenOptions) (*Workspace, error) {
+func (m *Manager) Open(ctx context.Context, o workspace.OpenOptions) (workspace.Workspace, error) {
+	w, err := m.open(ctx, o)
+	if err != nil {
+		return nil, err // not a nil *Workspace, which would be an interface that is none
+	}
+	return w, nil
+}
+
+func (m *Manager) open(ctx context.Context, o workspace.OpenOptions) (*Workspace, error) {
 	if o.Commit != "" && !filepath.IsAbs(o.GitDir) {
 		return nil, fmt.Errorf("open workspace %s: git directory %q: must be an absolute path", o.Name, o.GitDir)
 	}
@@ -92,7 +87,7 @@ func (m *Manager) Open(ctx context.Context, o OpenOptions) (*Workspace, error) {
 }
 
 // makeDirs makes the work tree's directory and the kept build cache, both the worker's.
-func (w *Workspace) makeDirs(o OpenOptions) error {
+func (w *Workspace) makeDirs(o workspace.OpenOptions) error {
 	for _, d := range []string{w.m.path("trees"), w.m.path("seeds")} { // deleted from outside: the next work tree does without
 		if err := os.Mkdir(d, 0o711); err == nil {
 			w.log.Warn("made a directory of the sandbox again that was deleted", "dir", d)
@@ -214,7 +209,7 @@ func workerEnv(path string) []string {
 }
 
 // begin tells the worker what it works on.
-func (w *Workspace) begin(ctx context.Context, o OpenOptions) error {
+func (w *Workspace) begin(ctx context.Context, o workspace.OpenOptions) error {
 	s := w.m.setup
 	s.Dir, s.GitDir, s.Seed, s.Mark, s.Group = w.dir, o.GitDir, w.seed, w.mark, w.grp
 	s.Protected, s.Allow = o.Protected, o.Allow
@@ -435,27 +430,21 @@ func (w *Workspace) Symbols(ctx context.Context, query string, max int) (string,
 // Write makes or replaces a file, with the directories on the way. It never goes
 // through a symbolic link, and refuses protected paths (*ProtectedError).
 func (w *Workspace) Write(ctx context.Context, path string, content []byte) error {
-	if err := taken(path, w.open.Taken); err != nil {
-		return err
-	}
-	return owned(w.call(ctx, "write", pathParams{Path: path, Content: content}, nil), w.open.Owners)
+	return guarded(w.open, path, func() error { return w.call(ctx, "write", pathParams{Path: path, Content: content}, nil) })
 }
 
 // Remove removes a file, or a directory with all that is in it. Protected paths are
 // refused (*ProtectedError), and so is a directory that holds one.
 func (w *Workspace) Remove(ctx context.Context, path string) error {
-	if err := taken(path, w.open.Taken); err != nil {
-		return err
-	}
-	return owned(w.call(ctx, "remove", pathParams{Path: path}, nil), w.open.Owners)
+	return guarded(w.open, path, func() error { return w.call(ctx, "remove", pathParams{Path: path}, nil) })
 }
 
 // Run runs a command in the sandbox. A command that fails is a result; the error
 // is for what could not be run, a *pipeline.Fault of class sandbox when the
 // sandbox itself failed. Besides "timeout", "memory", "output" and "signal" the
 // class can be "disk".
-func (w *Workspace) Run(ctx context.Context, c worktree.Command) (worktree.Result, error) {
-	var r worktree.Result
+func (w *Workspace) Run(ctx context.Context, c workspace.Command) (workspace.Result, error) {
+	var r workspace.Result
 	back, err := w.m.places.Take(ctx, w.open.Owner)
 	if err != nil {
 		return r, err
@@ -474,15 +463,15 @@ func (w *Workspace) Run(ctx context.Context, c worktree.Command) (worktree.Resul
 // for all workspaces with the same cache key. It runs nothing of the repository. It
 // costs next to nothing when there is nothing new, and does nothing where there is
 // no Go module. Without it that command compiles these packages for itself alone.
-func (w *Workspace) Warm(ctx context.Context, c worktree.Command) error {
+func (w *Workspace) Warm(ctx context.Context, c workspace.Command) error {
 	return w.call(ctx, "warm", c, nil)
 }
 
 // Changes returns the files that differ from the checked-out commit, with their
 // content, sorted; new files that the repository ignores are left out. Anything
 // that is not a plain file is refused, and named.
-func (w *Workspace) Changes(ctx context.Context) ([]worktree.Change, error) {
-	var changes []worktree.Change
+func (w *Workspace) Changes(ctx context.Context) ([]workspace.Change, error) {
+	var changes []workspace.Change
 	return changes, w.call(ctx, "changes", nil, &changes)
 }
 
@@ -497,11 +486,15 @@ func (w *Workspace) Strays(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return straysOf(w.open, changes)
+}
+
+func straysOf(o workspace.OpenOptions, changes []workspace.Change) error {
 	var strays []error
 	for _, c := range changes {
-		err := taken(c.Path, w.open.Taken)
+		err := taken(c.Path, o.Taken)
 		if err == nil {
-			err = owned(checkProtected(c.Path, w.open.Protected, w.open.Allow), w.open.Owners)
+			err = owned(checkProtected(c.Path, o.Protected, o.Allow), o.Owners)
 		}
 		if err != nil && len(strays) < mostStrays {
 			strays = append(strays, err)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 var sources = map[string]string{
@@ -54,7 +54,7 @@ func TestWorkspaceEndToEnd(t *testing.T) {
 		t.Errorf("Run = %+v", r)
 	}
 	changes, err := w.Changes(ctx)
-	wantChanges := []worktree.Change{
+	wantChanges := []workspace.Change{
 		{Path: "new/dir/c.txt", Content: []byte("c\n")},
 		{Path: "pkg/deep/b.txt", Deleted: true},
 		{Path: "run.sh", Exec: true, Content: []byte("#!/bin/sh\necho again\n")},
@@ -62,13 +62,13 @@ func TestWorkspaceEndToEnd(t *testing.T) {
 	if diff := cmp.Diff(wantChanges, changes); err != nil || diff != "" {
 		t.Fatalf("Changes: %v, -want +got:\n%s", err, diff)
 	}
-	sha, err := f.gateway.Commit(ctx, f.repo, CommitOptions{
+	sha, err := f.gateway.Commit(ctx, f.repo, workspace.CommitOptions{
 		Parent: f.head, Message: "a change", Author: "forge[bot]", Email: "forge@example.com", Time: fixedTime, Changes: changes,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.gateway.Push(ctx, f.repo, "", PushOptions{Branch: "forge/issue-1", SHA: sha}); err != nil {
+	if err := f.gateway.Push(ctx, f.repo, "", workspace.PushOptions{Branch: "forge/issue-1", SHA: sha}); err != nil {
 		t.Fatal(err)
 	}
 	if got := gitIn(t, f.remote, nil, "show", "forge/issue-1:run.sh"); got != "#!/bin/sh\necho again" {
@@ -130,7 +130,7 @@ func TestWorkerIsUnprivileged(t *testing.T) {
 		if err := Worker(strings.NewReader(""), new(strings.Builder)); err == nil || !strings.Contains(err.Error(), "refuses to run as root") {
 			t.Errorf("Worker as root: %v", err)
 		}
-		if _, err := new(worker).runLocked(t.Context(), worktree.Command{Args: []string{"true"}}, "."); err == nil || !strings.Contains(err.Error(), "as root") {
+		if _, err := new(worker).runLocked(t.Context(), workspace.Command{Args: []string{"true"}}, "."); err == nil || !strings.Contains(err.Error(), "as root") {
 			t.Errorf("a command as root: %v", err)
 		}
 	}
@@ -143,7 +143,7 @@ func TestCancelRun(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	started := make(chan error, 1)
 	go func() {
-		_, err := w.Run(ctx, worktree.Command{Args: []string{"/bin/sh", "-c", "echo $$ >pid; exec sleep 300"}})
+		_, err := w.Run(ctx, workspace.Command{Args: []string{"/bin/sh", "-c", "echo $$ >pid; exec sleep 300"}})
 		started <- err
 	}()
 	for { // until it runs
@@ -176,11 +176,11 @@ func TestCommandsAtOnce(t *testing.T) {
 	}
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := w.Run(stopped, worktree.Command{Args: []string{"true"}}); !errors.Is(err, context.Canceled) {
+	if _, err := w.Run(stopped, workspace.Command{Args: []string{"true"}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a command without a place: %v; want that it was stopped", err)
 	}
 	back()
-	if r, err := w.Run(t.Context(), worktree.Command{Args: []string{"echo", "here"}}); err != nil || !strings.Contains(string(r.Stdout), "here") {
+	if r, err := w.Run(t.Context(), workspace.Command{Args: []string{"echo", "here"}}); err != nil || !strings.Contains(string(r.Stdout), "here") {
 		t.Errorf("a command with a place: %+v, %v", r, err)
 	}
 	if n := m.places.Waiting(); n != 0 {
@@ -194,7 +194,7 @@ func TestRefusedPathsNameTheirOwner(t *testing.T) {
 	f := newFixture(t, sources)
 	m := newManager(t, Options{Unsafe: true})
 	owners := map[string]string{"pkg/**": "the module auth"}
-	w, err := m.Open(t.Context(), OpenOptions{Name: "run/1", GitDir: f.gateway.Dir(f.repo), Commit: f.head, Cache: "acme/widgets",
+	w, err := m.open(t.Context(), workspace.OpenOptions{Name: "run/1", GitDir: f.gateway.Dir(f.repo), Commit: f.head, Cache: "acme/widgets",
 		Protected: []string{"pkg/**", "run.sh"}, Owners: owners})
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,8 @@ import (
 
 // A reader that goes on from where it was sees every change.
 func TestChangedLearnings(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		at := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
 		made := func(keys ...string) (ids []int64) {
 			for _, k := range keys {
@@ -62,7 +63,8 @@ func TestChangedLearnings(t *testing.T) {
 
 // Runs with a pull request are found newest first, page by page.
 func TestFollowed(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		var want []int64
 		for i := range 5 {
 			run := begin(t, d, i+1)

@@ -22,9 +22,8 @@ import (
 const (
 	selectDays = `SELECT day, sums FROM metric_days WHERE repo = $1 AND day >= $2 AND day <= $3 ORDER BY day`
 	putDay     = `INSERT INTO metric_days (repo, day, sums) VALUES ($1, $2, $3) ON CONFLICT (repo, day) DO UPDATE SET sums = excluded.sums`
-	// selectLoose reads the days that have no piece: before the first version that
-	// wrote them, and those without any sum. PostgreSQL has to be kept from reading
-	// all days and comparing each with each stretch.
+	// selectLoose reads the days that have no piece. PostgreSQL has to be kept from
+	// reading all days and comparing each with each stretch.
 	selectLoose = `SELECT m.day, m.metric, m.label, m.bucket, m.n, m.total, m.squares FROM json_each($2) AS gap CROSS JOIN metric_snapshots m
 		WHERE m.repo = $1 AND m.day >= gap.value ->> 0 AND m.day <= gap.value ->> 1`
 	selectLoosePostgres = `SELECT m.day, m.metric, m.label, m.bucket, m.n, m.total, m.squares FROM jsonb_array_elements(CAST($2 AS TEXT)::jsonb) AS gap CROSS JOIN LATERAL

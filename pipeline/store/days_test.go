@@ -27,6 +27,7 @@ func metricRows(t *rapid.T) (rows []record.MetricRow) {
 
 // A day in one piece is read as it was written.
 func TestPackRows(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		rows := metricRows(t)
 		u := unpacker{names: map[string]string{}}
@@ -64,7 +65,8 @@ func FuzzUnpack(f *testing.F) {
 // Covers M2: what is read is what the sums say, whichever days are in one piece:
 // also where they were written by a version that knew none, or by one to come.
 func TestDaysAgainstSums(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		sums := func() (list []record.MetricRow) {
 			rows, err := d.reader.Query(selectMetrics+orderMetrics, "", 20260101, 20261231)
 			must(t, err)
@@ -113,6 +115,7 @@ func TestDaysAgainstSums(t *testing.T) {
 }
 
 func TestGaps(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		packed   []int64
 		from, to int64
@@ -131,7 +134,8 @@ func TestGaps(t *testing.T) {
 // Two servers that measure different runs of one day at the same time: the day in
 // one piece has the sums of both.
 func TestMeasureADayTogether(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		for round := range 5 {
 			kinds := []pipeline.EventType{"left", "right"}
 			done := make(chan error, len(kinds))

@@ -10,6 +10,7 @@ import (
 )
 
 func TestFullText(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	f, err := NewFullText(ctx, t.TempDir())
 	must(t, err)

@@ -10,6 +10,7 @@ import (
 
 // Every table stands in the list of what grows, with what takes its rows away.
 func TestEveryTableIsListed(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../../.github/docs/security.md")
 	must(t, err)
 	_, list, found := strings.Cut(string(text), "\n## What grows\n")
@@ -24,7 +25,7 @@ func TestEveryTableIsListed(t *testing.T) {
 		must(t, err)
 		for _, m := range regexp.MustCompile(`CREATE TABLE (\w+)`).FindAllStringSubmatch(string(data), -1) {
 			tables++
-			if !strings.Contains(list, "`"+m[1]+"`") && m[1] != "findings_next" { // which becomes findings
+			if !strings.Contains(list, "`"+m[1]+"`") {
 				t.Errorf("the table %s of %s is not in the list", m[1], name)
 			}
 		}

@@ -29,7 +29,8 @@ func dueNow(t *testing.T, d *DB, at time.Time) string {
 
 // Covers reliability 14 and 16: a run has one worker at a time, whatever the clock does.
 func TestLease(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
 		run := begin(t, d, 5)
 		id := fmt.Sprint(run.ID)
@@ -82,7 +83,8 @@ func TestLease(t *testing.T) {
 }
 
 func TestPostpone(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		run := begin(t, d, 5)
 		ok, err := d.Lease(t.Context(), run.ID, "a", now, ttl)
 		must(t, err)
@@ -98,7 +100,8 @@ func TestPostpone(t *testing.T) {
 }
 
 func TestClearLeases(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		run := begin(t, d, 5)
 		_, err := d.Lease(t.Context(), run.ID, "gone", now, time.Hour)
 		must(t, err)
@@ -113,7 +116,8 @@ func TestClearLeases(t *testing.T) {
 }
 
 func TestLeaseRace(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		run := begin(t, d, 5)
 		var wg sync.WaitGroup
 		var mu sync.Mutex
@@ -154,7 +158,8 @@ func waiting(t *testing.T, d *DB, at time.Time) string {
 
 // Covers reliability 3 and 9.
 func TestDeliveries(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
 		must(t, d.KeepDeliveries(ctx, []record.Delivery{delivery("a"), delivery("b"), delivery("a")}))
 		again := delivery("a")
@@ -203,7 +208,8 @@ func TestDeliveries(t *testing.T) {
 
 // Covers reliability 9: poison is put aside after five tries and can be driven again.
 func TestDeadDelivery(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
 		must(t, d.KeepDeliveries(ctx, []record.Delivery{delivery("a"), delivery("b")}))
 		for n := range maxAttempts {
@@ -237,7 +243,8 @@ func TestDeadDelivery(t *testing.T) {
 
 // Two servers get the same deliveries in different orders at the same time.
 func TestKeepDeliveriesRace(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		const n = 100
 		var wg sync.WaitGroup
 		for w := range 4 {
@@ -257,7 +264,8 @@ func TestKeepDeliveriesRace(t *testing.T) {
 }
 
 func TestTape(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
 		run, other := begin(t, d, 5), begin(t, d, 6)
 		long := bytes.Repeat([]byte("answer "), 1000)
@@ -299,7 +307,8 @@ func TestTape(t *testing.T) {
 
 // The log is read as it was written, also what another version wrote.
 func TestLog(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
 		run := begin(t, d, 5)
 		must(t, d.Append(ctx, run, story()[0], nil))
@@ -334,7 +343,8 @@ func TestLog(t *testing.T) {
 
 // A caller that has gone away leaves nothing half done.
 func TestCancelledContext(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		run := begin(t, d, 5)
 		gone, cancel := context.WithCancel(t.Context())
 		err := d.Append(gone, run, story()[0], func(context.Context, *sql.Tx) error { cancel(); return nil })
@@ -382,7 +392,8 @@ func TestCancelledContext(t *testing.T) {
 // A payload that comes again under another GUID is kept as handled, whether the first came
 // before, in the same batch, or was handled long ago; one without a digest may come again.
 func TestReplays(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
 		of := func(guid, digest string) record.Delivery {
 			v := delivery(guid)

@@ -3,7 +3,6 @@ package store
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"testing"
 
 	"forge/pipeline"
@@ -39,7 +38,8 @@ func toTests(t *testing.T, d *DB, issue int, tests pipeline.TestReport) *pipelin
 // Covers V3: what a person called known is kept for the repository until it passes at
 // the base, and not because it passes on somebody's branch.
 func TestKnownFailures(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		run := toTests(t, d, 5, pipeline.TestReport{Passed: 2, Before: []pipeline.Failure{{Test: "TestOld", Key: "k1"}, {Test: "Test\x00Odd"}}})
 		repo := run.Repo
 		is := func(what string, want map[string]string) {
@@ -78,7 +78,8 @@ func TestKnownFailures(t *testing.T) {
 
 // Covers T9: a reopened run is active again, unless another one is by now.
 func TestReopen(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		run := toTests(t, d, 5, pipeline.TestReport{Passed: 2})
 		add(t, d, run, ev("verified", pipeline.EventRunVerified, 4, pipeline.Data{}))
 		want(t, "state", run.State, pipeline.StateVerified)
@@ -109,7 +110,8 @@ func TestReopen(t *testing.T) {
 
 // Covers T8: a withdrawn finding is one in a state of its own.
 func TestWithdrawn(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		run := begin(t, d, 5)
 		run.Findings = []pipeline.Issue{{Phase: pipeline.PhaseReview, State: "withdrawn",
 			Finding: &pipeline.Finding{Fingerprint: "f1", Severity: pipeline.SeverityError}}}
@@ -121,33 +123,4 @@ func TestWithdrawn(t *testing.T) {
 		must(t, tx.Commit())
 		want(t, "withdrawn findings", count(t, d, `SELECT COUNT(*) FROM findings WHERE state = 'withdrawn'`), 1)
 	})
-}
-
-// withoutParts undoes the migration that made runs of modules known.
-var withoutParts = []string{
-	`DROP INDEX runs_parent`, `DROP INDEX runs_repo`, `DROP INDEX runs_state`, `DROP INDEX runs_repo_state`,
-	`ALTER TABLE runs DROP COLUMN parent`, `ALTER TABLE runs DROP COLUMN part`, `CREATE INDEX runs_repo ON runs (repo, id)`,
-}
-
-// Findings that an older version kept are all there after the upgrade, with their index.
-func TestFindingsAreKept(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "forge.db")
-	d := openPath(t, path)
-	run := begin(t, d, 5)
-	for _, q := range append(withoutParts,
-		`CREATE INDEX runs_state ON runs (state, id)`, `CREATE INDEX runs_repo_state ON runs (repo, state, id)`,
-		`INSERT INTO findings VALUES (1, 'review', 'finding', 'f1', 'error', 'style', 'r', 'a.go', 3, 'long', 0.5, 'fixed', 1, 2, 3, 'h1')`,
-		`DROP INDEX deliveries_digest`, `ALTER TABLE deliveries DROP COLUMN digest`,
-		`ALTER TABLE deliveries DROP COLUMN lane`, `DROP TABLE incident_cursors`, `DROP TABLE incident_events`, `DROP TABLE incidents`, `DROP TABLE deployments`,
-		`DROP TABLE known_failures`, `DROP TABLE subscribers`, `DROP TABLE bakes`, `DROP TABLE ships`, `DROP TABLE pauses`, `DROP TABLE servers`, `DROP TABLE readings`, `DROP TABLE turns`,
-		`ALTER TABLE runs DROP COLUMN waits`, `ALTER TABLE outcomes DROP COLUMN caught`, `ALTER TABLE outcomes DROP COLUMN holdout`, `ALTER TABLE outcomes DROP COLUMN held_out`,
-		`ALTER TABLE memories DROP COLUMN cites`, `DELETE FROM `+schemaTable+` WHERE version_id >= 9`,
-	) {
-		_, err := d.SQL().Exec(q)
-		must(t, err)
-	}
-	must(t, d.Close())
-	d = openPath(t, path)
-	want(t, "findings", count(t, d, `SELECT COUNT(*) FROM findings WHERE run = $1 AND fingerprint = 'f1' AND line = 3 AND confidence = 0.5 AND times = 3 AND fixed_in = 'h1'`, run.ID), 1)
-	want(t, "indexes", count(t, d, `SELECT COUNT(*) FROM sqlite_master WHERE type = 'index' AND name = 'findings_category'`), 1)
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -16,7 +15,8 @@ import (
 // Lists are what a look at every row would choose, on every page, for any number of
 // repositories.
 func TestListsAgainstLookingAtAll(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		states := []pipeline.State{pipeline.StateRunning, pipeline.StateWaiting, pipeline.StateStopped, pipeline.StateVerified, pipeline.StateFailed}
 		repo := func(n int) string { return fmt.Sprint("acme/r", n) }
 		var list []record.Delivery
@@ -80,56 +80,33 @@ func TestListsAgainstLookingAtAll(t *testing.T) {
 	})
 }
 
-// Who is asked is known of questions that were open before it was kept with them.
-func TestAskedOfOldQuestions(t *testing.T) {
-	test := func(t *testing.T, address string) {
-		d, err := Open(t.Context(), address, quiet())
-		must(t, err)
+// The list of open questions says who is asked first.
+func TestAsked(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		gate := func(n int) pipeline.Data {
 			return pipeline.Data{Gate: &pipeline.Gate{ID: fmt.Sprint("gate/", n), Kind: pipeline.GateEscalation, Question: "Go on?",
 				For: pipeline.Actor{ID: 5, Login: fmt.Sprint("ann", n)}}}
 		}
 		add(t, d, begin(t, d, 1), ev("a", pipeline.EventGateRequested, 1, gate(1)))
 		add(t, d, begin(t, d, 2), ev("b", "note", 1, pipeline.Data{}), ev("c", pipeline.EventGateRequested, 2, gate(2)))
-		asked := func() (out []string) {
-			list, all, err := d.OpenGates(t.Context(), nil, 10)
-			must(t, err)
-			want(t, "open questions", all, 2)
-			for _, g := range list {
-				out = append(out, g.Asked)
-			}
-			return out
-		}
-		both := []string{"ann1", "ann2"}
-		if diff := cmp.Diff(both, asked()); diff != "" {
-			t.Errorf("of new questions (-want +got)\n%s", diff)
-		}
-		for _, q := range append(withoutParts, `ALTER TABLE gates DROP COLUMN asked`, `DROP TABLE metric_days`, `DROP INDEX deliveries_repo`,
-			`DROP INDEX deliveries_digest`, `ALTER TABLE deliveries DROP COLUMN digest`,
-			`DROP INDEX deliveries_heard`, `DROP INDEX deliveries_heard_repo`, `ALTER TABLE deliveries DROP COLUMN quiet`, `ALTER TABLE runs DROP COLUMN unpriced`,
-			`DROP TABLE known_failures`, `DROP TABLE subscribers`, `DROP TABLE bakes`, `DROP TABLE ships`, `DROP TABLE pauses`, `DROP TABLE servers`, `DROP TABLE readings`, `DROP TABLE turns`,
-			`ALTER TABLE runs DROP COLUMN waits`, `ALTER TABLE outcomes DROP COLUMN caught`, `ALTER TABLE outcomes DROP COLUMN holdout`, `ALTER TABLE outcomes DROP COLUMN held_out`,
-			`ALTER TABLE memories DROP COLUMN cites`, `ALTER TABLE deliveries DROP COLUMN lane`,
-			`DROP TABLE incident_cursors`, `DROP TABLE incident_events`, `DROP TABLE incidents`, `DROP TABLE deployments`,
-			`DELETE FROM `+schemaTable+` WHERE version_id >= 7`) {
-			_, err := d.SQL().Exec(q)
-			must(t, err)
-		}
-		must(t, d.Close())
-		d, err = Open(t.Context(), address, quiet())
+		list, all, err := d.OpenGates(t.Context(), nil, 10)
 		must(t, err)
-		closeAfter(t, d)
-		if diff := cmp.Diff(both, asked()); diff != "" {
-			t.Errorf("of old questions (-want +got)\n%s", diff)
+		want(t, "open questions", all, 2)
+		var asked []string
+		for _, g := range list {
+			asked = append(asked, g.Asked)
 		}
-	}
-	t.Run("sqlite", func(t *testing.T) { test(t, filepath.Join(t.TempDir(), "forge.db")) })
-	t.Run("postgres", func(t *testing.T) { test(t, postgresAddress(t)) })
+		if diff := cmp.Diff([]string{"ann1", "ann2"}, asked); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+	})
 }
 
 // A run that waits for nothing but the question of a module is found among those that wait.
 func TestRunWhoseModuleAsks(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		for i, r := range []struct {
 			state  string
 			parent int

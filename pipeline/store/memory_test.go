@@ -7,11 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -58,7 +56,8 @@ func learningAt(t testing.TB, d *DB, id int64) pipeline.Learning {
 
 // Covers L3 and M3: what is saved is read back, once however often it is saved.
 func TestLearnings(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
 		l := learningOf("run/1/0", "Wrap errors", 0.7)
 		ids := save(t, d, l, learningOf("run/1/1", "Close files", 0.9), func() pipeline.Learning { o := l; o.Scope = "org:acme"; return o }())
@@ -108,7 +107,8 @@ func TestLearnings(t *testing.T) {
 
 // Covers H1 and H2 in the database: one row of evidence for a key, the latest.
 func TestApplyEvidence(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		id := save(t, d, learningOf("a", "Wrap errors", 0.5))[0]
 		apply := func(e pipeline.Evidence) {
 			inTx(t, d, func(ctx context.Context, tx *sql.Tx) error {
@@ -175,7 +175,8 @@ func signalsFrom(rng *rand.Rand, n int) []pipeline.Signal {
 // Covers H1–H6: the database comes to the same memory as the pure one, in every
 // order and with repeats.
 func TestLearnSignal(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
 		rng := rand.New(rand.NewPCG(1, 2))
 		for round := range 12 {
@@ -221,7 +222,8 @@ func TestLearnSignal(t *testing.T) {
 }
 
 func TestPutSignal(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		s := pipeline.Signal{Scope: site, Key: "pull/1/merged", Kind: pipeline.SignalMerged, At: hours(1), Actor: ann, Text: "a \x00 b"}
 		put := func(s pipeline.Signal) (changed bool, err error) {
 			err = d.Tx(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
@@ -254,7 +256,8 @@ func TestPutSignal(t *testing.T) {
 // Covers lessons 20: people can edit and forget, it is kept who did, and no signal
 // undoes it.
 func TestPeopleChangeLearnings(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
 		gap := pipeline.Signal{Scope: site, Key: "comment/1", Kind: pipeline.SignalGap, At: hours(1), Actor: ann, Weight: 1, Text: "wrap the errors", Run: 1}
 		take(t, d, gap)
@@ -292,7 +295,8 @@ func TestPeopleChangeLearnings(t *testing.T) {
 
 // A list can be ordered by what decay leaves of confidence, as it is when it is read.
 func TestFade(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		var list []pipeline.Learning
 		rnd := rand.New(rand.NewPCG(1, 2))
 		for i, kind := range []pipeline.LearningType{"episodic", "semantic", "procedural", "semantic", "episodic", "procedural", "episodic", "semantic"} {
@@ -326,7 +330,8 @@ func TestFade(t *testing.T) {
 // People who change a learning at the same time do so one after the other: each sees
 // what the other made of it.
 func TestChangeAtTheSameTime(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		id := save(t, d, learningOf("a", "", 0.5))[0]
 		errs := make(chan error)
 		for range 8 {
@@ -342,7 +347,8 @@ func TestChangeAtTheSameTime(t *testing.T) {
 }
 
 func TestMergeAndRetire(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
 		ids := save(t, d, learningOf("a", "Wrap errors", 0.5), learningOf("b", "Wrap the errors", 0.5), learningOf("c", "Close files", 0.5))
 		inTx(t, d, func(ctx context.Context, tx *sql.Tx) error {
@@ -371,7 +377,8 @@ func TestMergeAndRetire(t *testing.T) {
 
 // Covers L5: words find what is active in their scopes, weighed by confidence.
 func TestSearchMemories(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
 		other := learningOf("o", "Wrap errors of the parser", 0.9)
 		other.Scope = "repo:acme/other"
@@ -407,7 +414,8 @@ func TestSearchMemories(t *testing.T) {
 
 // Covers L5: what was given, withheld and used, counted once.
 func TestRecalls(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
 		run := begin(t, d, 5)
 		ids := save(t, d, learningOf("a", "A", 0.5), learningOf("b", "B", 0.5), learningOf("c", "C", 0.5))
@@ -485,7 +493,8 @@ func TestRecalls(t *testing.T) {
 }
 
 func TestReflections(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		run := begin(t, d, 5)
 		r := pipeline.Reflection{Trigger: "run_ended", Learnings: []int64{1, 2}, Usage: pipeline.Usage{MicroUSD: 12}}
 		refused := pipeline.Reflection{Trigger: "bounced_twice", Now: true, Refused: "over budget"}
@@ -504,7 +513,8 @@ func TestReflections(t *testing.T) {
 
 // Covers H7, and that a crash loses no feedback: what was not passed comes again.
 func TestUnlearned(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
 		one, two := begin(t, d, 5), begin(t, d, 6)
 		feedback := func(key string, sec int) pipeline.Event {
@@ -545,7 +555,8 @@ func TestUnlearned(t *testing.T) {
 
 // Covers M3: the dismissal trend of a category.
 func TestDismissalTrend(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		for i, at := range []int{1, 2, 30, 31, 49} {
 			s := pipeline.Signal{Scope: site, Key: fmt.Sprint("thread/", i), Kind: pipeline.SignalDismissed, At: hours(at), Weight: 1, Off: i == 3,
 				About: &pipeline.Finding{Category: "style"}}
@@ -562,36 +573,5 @@ func TestDismissalTrend(t *testing.T) {
 		if _, err := d.DismissalTrend(t.Context(), site, "", now, 0); err == nil {
 			t.Error("no error for no step")
 		}
-	})
-}
-
-// A database of the version before is brought up to date, and keeps what it has.
-func TestUpgradeFromTheFirstSchema(t *testing.T) {
-	test := func(t *testing.T, address string, in dialect, open func(string) (*sql.DB, error)) {
-		old := fstest.MapFS{}
-		data, err := migrations.ReadFile("migrations/" + string(in) + "/00001_runs.sql")
-		must(t, err)
-		old["00001_runs.sql"] = &fstest.MapFile{Data: data}
-		db, err := open(address)
-		must(t, err)
-		must(t, migrate(t.Context(), db, in, old, quiet()))
-		_, err = db.Exec(`INSERT INTO runs (key, trace, seq, repo_id, repo, issue, title, branch, state, started, updated) VALUES ('k', 't', 1, 1, 'acme/site', 5, 'T', 'b', 'running', 1, 1)`)
-		must(t, err)
-		must(t, db.Close())
-		d, err := Open(t.Context(), address, quiet())
-		must(t, err)
-		closeAfter(t, d)
-		want(t, "runs", count(t, d, `SELECT count(*) FROM runs WHERE repo = 'acme/site'`), 1)
-		save(t, d, learningOf("a", "Wrap errors", 0.5))
-		hits, err := d.SearchMemories(t.Context(), "errors", []string{site}, 1)
-		must(t, err)
-		want(t, "hits", len(hits), 1)
-		must(t, d.Check(t.Context()))
-	}
-	t.Run("sqlite", func(t *testing.T) {
-		test(t, filepath.Join(t.TempDir(), "forge.db"), dialectSQLite, func(path string) (*sql.DB, error) { return connect(path, createOptions) })
-	})
-	t.Run("postgres", func(t *testing.T) {
-		test(t, postgresAddress(t), dialectPostgres, func(address string) (*sql.DB, error) { return sql.Open("pgx", address) })
 	})
 }

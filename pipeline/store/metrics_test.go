@@ -40,7 +40,8 @@ func metricsOf(t *testing.T, d *DB, repo string, from, to int64) []record.Metric
 // Covers M2, M3: what is new is added to its day, by repository and in all, once;
 // an event that comes late changes the day that it is of.
 func TestMeasureRuns(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		const day = 24 * 3600
 		measure := func(want int) {
 			t.Helper()
@@ -84,7 +85,8 @@ func TestMeasureRuns(t *testing.T) {
 // What two servers read at the same time counts once: the second finds the cursor
 // moved, and adds nothing of all that it read.
 func TestMeasureTwice(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		run := begin(t, d, 1)
 		begin(t, d, 2)
 		for _, part := range []string{"first", "second"} {
@@ -106,7 +108,8 @@ func TestMeasureTwice(t *testing.T) {
 
 // Labels are taken as they come; PostgreSQL takes no NUL.
 func TestMetricLabels(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		begin(t, d, 1)
 		_, err := d.MeasureRuns(t.Context(), func([]pipeline.Event) []record.MetricRow {
 			return []record.MetricRow{{Day: 1, Metric: "m", Label: "a\x00b\xff", N: 1}, {Day: 1, Metric: "m", N: 2, Bucket: 3}}
@@ -121,7 +124,8 @@ func TestMetricLabels(t *testing.T) {
 
 // Covers M2: what a monitor asks for.
 func TestGauges(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
 		got, err := d.Gauges(ctx, now)
 		must(t, err)
@@ -172,7 +176,8 @@ func TestGauges(t *testing.T) {
 
 // It can be written, or it says why not.
 func TestWritable(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		must(t, d.Writable(t.Context()))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -184,7 +189,8 @@ func TestWritable(t *testing.T) {
 
 // Covers M3: the runs that met diminishing returns.
 func TestDiminished(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		for i, name := range []pipeline.GuardName{pipeline.GuardDiminishing, pipeline.GuardBudget, pipeline.GuardDiminishing} {
 			gate := &pipeline.Gate{ID: "gate/1", Kind: pipeline.GateStuck, Guard: &pipeline.Guard{Name: name}}
 			add(t, d, begin(t, d, i+1), ev("gate", pipeline.EventGateRequested, 60*i, pipeline.Data{Gate: gate}))
@@ -206,7 +212,8 @@ func TestDiminished(t *testing.T) {
 // A run that was measured and goes on while it is measured again: what comes in
 // between is left for the next time.
 func TestMeasureWhileItGoesOn(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		run := begin(t, d, 1)
 		n := 0
 		interrupt := func(events []pipeline.Event) []record.MetricRow {

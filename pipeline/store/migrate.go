@@ -12,7 +12,7 @@ import (
 )
 
 // newestSchema is the version of the last migration in both folders.
-const newestSchema = 25
+const newestSchema = 1
 
 // schemaTable is where goose notes which migrations were applied.
 const schemaTable = "forge_schema"

@@ -11,7 +11,8 @@ import (
 // Covers S30: what is paused is not there for whoever looks for work, and is all there
 // again afterwards.
 func TestPauses(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		ctx, now := t.Context(), time.Now()
 		run := begin(t, d, 1)
 		deliveries := []record.Delivery{{GUID: "a", Repo: run.Repo.FullName(), Received: now}, {GUID: "b", Repo: "else/where", Received: now}, {GUID: "c", Received: now}}

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -86,6 +85,7 @@ func planned() []plan {
 // Covers M2, M3: no query of a big table reads what it does not need; a day's
 // snapshot touches what has gone on since, and not the log.
 func TestPlans(t *testing.T) {
+	t.Parallel()
 	d := openFile(t)
 	for _, p := range planned() {
 		rows, err := d.reader.Query("EXPLAIN QUERY PLAN "+p.query, p.args...)
@@ -102,52 +102,6 @@ func TestPlans(t *testing.T) {
 			}
 		}
 		checkPlan(t, p.name, strings.Join(lines, "\n"), p.sqlite, never)
-	}
-}
-
-// The same on PostgreSQL, which plans by what the tables hold: of a repository with
-// few rows it reads these; of one with many it may go through the newest rows of
-// all, and finds as many as it needs soon.
-func TestPlansOnPostgres(t *testing.T) {
-	d, err := Open(t.Context(), postgresAddress(t), quiet())
-	must(t, err)
-	closeAfter(t, d)
-	for _, q := range []string{
-		`INSERT INTO runs (key, trace, seq, repo_id, repo, issue, title, branch, state, started, updated)
-			SELECT 'k' || i, '', 100, i % 50, 'acme/r' || i % 50, i, 'title', 'b' || i, CASE WHEN i % 1000 = 0 THEN 'failed' ELSE 'verified' END, i, i FROM generate_series(1, 20000) i`,
-		`INSERT INTO events (run, seq, id, type, source, time, data) SELECT i % 500 + 1, i / 500, 'e' || i, 'note', '', i, '{}' FROM generate_series(1, 20000) i`,
-		`INSERT INTO deliveries (guid, event, action, repo, received, state, quiet, payload)
-			SELECT 'g' || i, 'push', '', 'acme/r' || i % 50, i, CASE WHEN i % 1000 = 0 THEN 'dead' ELSE 'done' END, i % 10 <> 0, '' FROM generate_series(1, 20000) i`,
-		`INSERT INTO cursors (name, run, seq) SELECT 'metrics', i, 5 FROM generate_series(1, 20000) i`,
-		`INSERT INTO metric_snapshots SELECT 'acme/r' || i % 20, 20260101 + i % 28, 'm' || i % 50, '', i, 1, 1, 1 FROM generate_series(1, 20000) i`,
-		`ANALYZE`,
-	} {
-		_, err := d.SQL().Exec(q)
-		must(t, err)
-	}
-	loose := plan{name: "days without a piece", query: selectLoosePostgres, args: []any{"acme/site", "[[20260101, 20260102]]"},
-		postgres: []string{"metric_snapshots_pkey"}}
-	for _, p := range append(planned(), loose) {
-		if p.postgres == nil {
-			continue
-		}
-		query := p.query
-		for i := len(p.args) - 1; i >= 0; i-- { // EXPLAIN takes no parameters
-			value := fmt.Sprint(p.args[i])
-			if s, ok := p.args[i].(string); ok {
-				value = "'" + s + "'"
-			} else {
-				value = "'" + value + "'::bigint"
-			}
-			query = strings.ReplaceAll(query, fmt.Sprintf("$%d", i+1), value)
-		}
-		rows, err := d.reader.Query("EXPLAIN (COSTS OFF) " + query)
-		if err != nil {
-			t.Fatalf("%s: %v", p.name, err)
-		}
-		lines, err := collect(rows, "explain", func(s *string) error { return rows.Scan(s) })
-		must(t, err)
-		checkPlan(t, p.name, strings.Join(lines, "\n"), p.postgres, []string{"Seq Scan"})
 	}
 }
 

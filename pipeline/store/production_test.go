@@ -23,7 +23,8 @@ func saveIncident(t *testing.T, d *DB, v *Incident, before int64, events ...Inci
 
 // An incident's log and row are written together, by one writer at a time.
 func TestIncidents(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		v := incidentOf("acme/shop/production/anomaly/x")
 		must(t, saveIncident(t, d, v, 0, IncidentEvent{1, "opened", now, []byte(`{}`)},
 			IncidentEvent{2, "seen", now, []byte(`{"n":"` + strings.Repeat("x", 100) + `"}`)}))
@@ -66,7 +67,8 @@ func TestIncidents(t *testing.T) {
 
 // Statuses of a deployment come in any order, and more than once.
 func TestDeployments(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		keep := func(id int64, sha, state string, changed time.Duration, succeeded bool) {
 			t.Helper()
 			v := Deployment{Repo: "acme/shop", ID: id, Environment: "production", Commit: sha, Ref: "main", State: state,
@@ -102,7 +104,8 @@ func TestDeployments(t *testing.T) {
 
 // What another part of the server handles does not come to the engine.
 func TestLanes(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		must(t, d.KeepDeliveries(t.Context(), []record.Delivery{{GUID: "a", Event: "push", Received: now},
 			{GUID: "b", Event: "hook/prom", Received: now, Lane: "production", Payload: []byte("{}")},
 			{GUID: "c", Event: "hook/prom", Received: now, Lane: "production"}}))
@@ -121,7 +124,8 @@ func TestLanes(t *testing.T) {
 
 // The watch over a deployment has one writer at a time, and is followed until its end.
 func TestBakes(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		v := Bake{Repo: "acme/shop", Deployment: 7, Follow: now.Add(time.Hour), Data: []byte(`{"a":1}`)}
 		second := v
 		must(t, d.SaveBake(t.Context(), &v))
@@ -148,7 +152,8 @@ func TestBakes(t *testing.T) {
 
 // What is old is deleted, and never what goes on or runs now.
 func TestPruneProduction(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		ctx, day := t.Context(), 24*time.Hour
 		for n, ended := range []time.Time{now.Add(-100 * day), now.Add(-50 * day), {}} {
 			v := incidentOf(string(rune('a' + n)))

@@ -13,7 +13,8 @@ import (
 
 // Old payloads go, of what was done alone; the rows stay, so that repeats are known.
 func TestPruneDeliveries(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
 		old := now.AddDate(0, 0, -40)
 		var list []record.Delivery
@@ -53,7 +54,8 @@ func TestPruneDeliveries(t *testing.T) {
 // Of what nothing followed from, and of replays, nothing stays: anybody can make as many as
 // they like.
 func TestPruneQuietDeliveries(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
 		old := now.AddDate(0, 0, -121)
 		of := func(guid, outcome, digest string, at time.Time) record.Delivery {
@@ -78,7 +80,8 @@ func TestPruneQuietDeliveries(t *testing.T) {
 
 // Old tapes go, of runs that have ended alone.
 func TestPruneTapes(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
 		ended, active := begin(t, d, 1), begin(t, d, 2)
 		must(t, d.Append(ctx, ended, []pipeline.Event{ev("end", pipeline.EventRunCancelled, 1, pipeline.Data{})}, nil))

@@ -11,6 +11,7 @@ import (
 )
 
 func TestReadingsAfterARestart(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "forge.db")
 	d := openPath(t, path)
 	base := measure.One(3)
@@ -26,7 +27,8 @@ func TestReadingsAfterARestart(t *testing.T) {
 // What was measured at a base is there after a restart, for its repository and way of
 // measuring alone, and for a month.
 func TestReadings(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		base := measure.Reading{Series: []measure.Series{{Samples: []float64{1.5e6}}}, Parts: []measure.Part{{Name: "a\x00b", Value: 1}}}
 		must(t, d.KeepReading(t.Context(), "acme/site", "k1", &base, now))
 		must(t, d.KeepReading(t.Context(), "acme/site", "k1", &base, now))

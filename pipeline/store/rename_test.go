@@ -65,7 +65,8 @@ func keepAll(t *testing.T, d *DB, run *pipeline.Run) {
 
 // All that is kept by a name follows the repository, and nothing of another one.
 func TestRename(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
 		run, over := begin(t, d, 1), begin(t, d, 2)
 		add(t, d, over, ev("end", pipeline.EventRunCancelled, 1, pipeline.Data{}))

@@ -5,11 +5,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 )
 
 // Covers reliability 12: a backup takes the place of the database, and what was there
 // is kept.
 func TestRestore(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path, backup := filepath.Join(dir, "forge.db"), filepath.Join(dir, "copy.db")
 	d, err := Open(t.Context(), path, quiet())
@@ -18,9 +20,11 @@ func TestRestore(t *testing.T) {
 	first := begin(t, d, 5)
 	must(t, d.Backup(t.Context(), backup))
 	begin(t, d, 6)
-	if _, err := Restore(t.Context(), backup, path, now); err == nil || !strings.Contains(err.Error(), "is running on it") {
-		t.Errorf("under a server: %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) { // it waits for the server
+		if _, err := Restore(t.Context(), backup, path, now); err == nil || !strings.Contains(err.Error(), "is running on it") {
+			t.Errorf("under a server: %v", err)
+		}
+	})
 	must(t, d.Close())
 	aside, err := Restore(t.Context(), backup, "sqlite:"+path, now)
 	must(t, err)
@@ -40,6 +44,7 @@ func TestRestore(t *testing.T) {
 }
 
 func TestRestoreRefuses(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path, backup := filepath.Join(dir, "forge.db"), filepath.Join(dir, "copy.db")
 	makeFile(t, path)
@@ -66,6 +71,7 @@ func TestRestoreRefuses(t *testing.T) {
 // Covers reliability 21: a backup takes the place of an older one, and of nothing else:
 // neither of the database itself, by any of its names, nor of what somebody keeps there.
 func TestBackupReplacesBackupsAlone(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "forge.db")
 	makeFile(t, path)

@@ -78,7 +78,8 @@ func story() [][]pipeline.Event {
 // Covers I2, R8: a run's events can be replayed in full, and after every append
 // the run in hand is the run in the log.
 func TestReplayGivesTheSameRun(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
 		run := begin(t, d, 5)
 		for i, events := range story() {
@@ -109,7 +110,8 @@ func TestReplayGivesTheSameRun(t *testing.T) {
 
 // Covers M3, B8, H7: what is listed follows from the events.
 func TestProjections(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
 		run := begin(t, d, 5)
 		for _, events := range story() {
@@ -138,7 +140,8 @@ func TestProjections(t *testing.T) {
 
 // Covers V10: a list of runs says what one waits for, and until when, as long as it does.
 func TestRunsWait(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		run := begin(t, d, 5)
 		ref := &pipeline.PhaseRef{Phase: pipeline.PhasePlan, Attempt: 1}
 		at := now.Add(time.Minute)
@@ -169,7 +172,8 @@ func TestRunsWait(t *testing.T) {
 }
 
 func TestFeedbackOnAFinding(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		run := begin(t, d, 5)
 		f := finding("F1", pipeline.SeverityError)
 		add(t, d, run, ev("dismiss/1", "feedback.finding_dismissed", 1, pipeline.Data{Finding: &f, Actor: &pipeline.Actor{ID: 3, Login: "bob"}, Note: "not so"}))
@@ -179,7 +183,8 @@ func TestFeedbackOnAFinding(t *testing.T) {
 
 // Covers lessons 11: one run for an issue.
 func TestOneActiveRunForAnIssue(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
 		first := begin(t, d, 5)
 		_, err := d.CreateRun(ctx, "other", startOf(5), now, trace, nil)
@@ -211,7 +216,8 @@ func TestOneActiveRunForAnIssue(t *testing.T) {
 }
 
 func TestCreateRunIsIdempotent(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
 		var seen []int64
 		note := func(_ context.Context, _ *sql.Tx, id int64) error { seen = append(seen, id); return nil }
@@ -239,7 +245,8 @@ func TestCreateRunIsIdempotent(t *testing.T) {
 }
 
 func TestAppendRefuses(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
 		run := begin(t, d, 5)
 		add(t, d, run, story()[0]...)
@@ -288,7 +295,8 @@ func nan() float64 { var z float64; return z / z }
 
 // Covers lessons 11: what is delivered twice happens once.
 func TestAppendSkipsRepeats(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		run := begin(t, d, 5)
 		a, b, c := ev("a", "note.a", 1, pipeline.Data{}), ev("b", "note.b", 2, pipeline.Data{}), ev("c", "note.c", 3, pipeline.Data{})
 		also := 0
@@ -318,6 +326,7 @@ func TestAppendSkipsRepeats(t *testing.T) {
 
 // An event's data is the log's own: the caller may change what it handed in.
 func TestAppendSharesNoMemory(t *testing.T) {
+	t.Parallel()
 	d := openFile(t)
 	run := begin(t, d, 5)
 	for _, events := range story()[:3] {
@@ -337,7 +346,8 @@ func TestAppendSharesNoMemory(t *testing.T) {
 
 // Of many writers that saw the same run, one wins each round (R8).
 func TestAppendRace(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		run := begin(t, d, 5)
 		const writers, each = 4, 10
 		var wg sync.WaitGroup
@@ -370,7 +380,8 @@ func TestAppendRace(t *testing.T) {
 
 // Of many who start the same issue, one makes the run.
 func TestCreateRunRace(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		var wg sync.WaitGroup
 		var mu sync.Mutex
 		ids, refused := map[int64]bool{}, 0
@@ -396,7 +407,8 @@ func TestCreateRunRace(t *testing.T) {
 }
 
 func TestRunsAndFind(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
 		one, two, three := begin(t, d, 1), begin(t, d, 2), begin(t, d, 3)
 		add(t, d, two, ev("end", pipeline.EventRunVerified, 1, pipeline.Data{}))
@@ -452,7 +464,8 @@ func TestRunsAndFind(t *testing.T) {
 
 // Covers lessons 17: what model calls cost is summed by day, whoever's run it was.
 func TestSpent(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
 		run := begin(t, d, 5)
 		at := time.Date(2026, 3, 31, 23, 59, 0, 0, time.UTC)
@@ -482,7 +495,8 @@ func TestSpent(t *testing.T) {
 // Covers M3: whether a run works without memory is drawn once, when it is created, and is
 // in its log; a module has its parent's, and a run that is replayed that of the past.
 func TestHoldoutIsDrawn(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		create := func(key string, issue int, change func(*pipeline.Start)) *pipeline.Run {
 			t.Helper()
 			start := startOf(issue)
@@ -530,7 +544,8 @@ func TestHoldoutIsDrawn(t *testing.T) {
 // A run is found by its trace in its own repository, and in no other: whoever can write a
 // commit can put another's trace into it.
 func TestRunOfTrace(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		run := begin(t, d, 1)
 		id, err := d.RunOfTrace(t.Context(), run.Repo.ID, run.Trace)
 		must(t, err)

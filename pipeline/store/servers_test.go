@@ -18,7 +18,8 @@ func samePeers(t *testing.T, what string, got []Peer, want ...Peer) {
 // Each server is on the list with what it works on, for as long as it is heard of; one
 // that is to drain hears of it.
 func TestServers(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		ctx, now := t.Context(), time.Now().UTC().Truncate(time.Microsecond)
 		run, other := begin(t, d, 1), begin(t, d, 2)
 		a := Peer{ID: "aaa", Process: "process 1 on one", Version: "v1", Started: now.Add(-time.Hour), Seen: now, Load: 1.5, Processors: 2, FreeDisk: 7 << 30}

@@ -7,7 +7,8 @@ import (
 
 // What is shipped is written by one at a time, and one of a repository is busy.
 func TestShips(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		one := &Ship{Run: 1, Repo: "acme/shop", Active: true, Data: []byte(`{"a":1}`)}
 		must(t, d.SaveShip(t.Context(), one))
 		if err := d.SaveShip(t.Context(), &Ship{Run: 1, Repo: "acme/shop", Active: true, Data: []byte(`{}`)}); !errors.Is(err, ErrConflict) {

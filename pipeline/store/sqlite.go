@@ -52,10 +52,11 @@ func openSQLite(ctx context.Context, path string, log *slog.Logger) (*DB, error)
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real // SQLite's log and the lock lie beside the file itself
 	}
-	if err := provide(ctx, path, log); err != nil {
-		return nil, err
+	version := int64(newestSchema)
+	isNew, err := provide(ctx, path, log)
+	if err == nil && !isNew {
+		version, err = inspect(ctx, path, quickCheckUpTo)
 	}
-	version, err := inspect(ctx, path, quickCheckUpTo)
 	if err != nil {
 		return nil, err
 	}
@@ -86,24 +87,24 @@ func openSQLite(ctx context.Context, path string, log *slog.Logger) (*DB, error)
 
 // provide makes sure that the file is there and not empty: it makes a new one
 // when nothing is left of an old one.
-func provide(ctx context.Context, path string, log *slog.Logger) error {
+func provide(ctx context.Context, path string, log *slog.Logger) (isNew bool, err error) {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.IsDir():
-		return fmt.Errorf("open database %s: it is a directory: give the path of a file", path)
+		return false, fmt.Errorf("open database %s: it is a directory: give the path of a file", path)
 	case err == nil && info.Size() == 0:
-		return unsound("open database %s: the file is empty, so its contents are lost: restore a backup; "+
+		return false, unsound("open database %s: the file is empty, so its contents are lost: restore a backup; "+
 			"if there was nothing in it, delete it and %[1]s.lock, and Forge makes a new one", path)
 	case err == nil:
-		return nil
+		return false, nil
 	case !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("open database: %w", err)
+		return false, fmt.Errorf("open database: %w", err)
 	}
 	if err := Lost(path); err != nil {
-		return err
+		return false, err
 	}
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-		return fmt.Errorf("open database %s: it is a link to a file that is missing: make the file's directory reachable, or give the file's own path", path)
+		return false, fmt.Errorf("open database %s: it is a link to a file that is missing: make the file's directory reachable, or give the file's own path", path)
 	}
 	return create(ctx, path, log)
 }
@@ -125,42 +126,41 @@ func Lost(path string) error {
 
 // create makes a new database under another name and moves it into place when it
 // is complete, so that a crash never leaves a half-made one.
-func create(ctx context.Context, path string, log *slog.Logger) error {
+func create(ctx context.Context, path string, log *slog.Logger) (isNew bool, err error) {
 	unlock, err := lockToChange(ctx, path)
 	if err != nil {
-		return fmt.Errorf("create database %s: %w", path, err)
+		return false, fmt.Errorf("create database %s: %w", path, err)
 	}
 	defer unlock()
 	if _, err := os.Stat(path); err == nil {
-		return nil // another process was faster
+		return false, nil // another process was faster
 	}
 	draft := path + ".new"
 	for _, suffix := range []string{"", "-journal", "-wal", "-shm"} {
 		if err := os.Remove(draft + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("create database %s: %w", path, err)
+			return false, fmt.Errorf("create database %s: %w", path, err)
 		}
 	}
 	// Deliveries and model calls are nobody else's business.
 	f, err := os.OpenFile(draft, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
-		return fmt.Errorf("create database: %w", err)
+		return false, fmt.Errorf("create database: %w", err)
 	}
-	if err := f.Close(); err != nil {
-		return fmt.Errorf("create database: %w", err)
-	}
-	if err := fill(ctx, draft, log); err != nil {
-		return fmt.Errorf("create database %s: %w", path, err)
+	err = fill(ctx, draft, log)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return false, fmt.Errorf("create database %s: %w", path, err)
 	}
 	if err := os.Rename(draft, path); err != nil {
-		return fmt.Errorf("create database: %w", err)
+		return false, fmt.Errorf("create database: %w", err)
 	}
-	return syncDir(path)
+	return true, syncDir(path)
 }
 
 // fill gives an empty file the schema and turns on the write-ahead log, which
-// stays on for whoever opens it later.
+// stays on for whoever opens it later. Nothing is synced on the way: the file is
+// nobody's yet.
 func fill(ctx context.Context, draft string, log *slog.Logger) error {
-	db, err := connect(draft, fmt.Sprintf("%s&_pragma=page_size(%d)", createOptions, pageSize))
+	db, err := connect(draft, fmt.Sprintf("%s&_pragma=page_size(%d)&_pragma=journal_mode(MEMORY)&_pragma=synchronous(OFF)", createOptions, pageSize))
 	if err != nil {
 		return err
 	}

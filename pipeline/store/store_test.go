@@ -2,12 +2,9 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"io"
 	"log/slog"
-	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -27,17 +24,28 @@ const (
 
 func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
-// onBoth runs a test on SQLite and, where there is one, on PostgreSQL.
-func onBoth(t *testing.T, test func(t *testing.T, d *DB)) {
-	t.Run("sqlite", func(t *testing.T) { test(t, openFile(t)) })
-	t.Run("postgres", func(t *testing.T) {
-		d, err := Open(t.Context(), postgresAddress(t), quiet())
-		if err != nil {
-			t.Fatal(err)
-		}
-		closeAfter(t, d)
-		test(t, d)
-	})
+// databases are those that all has to hold on. With the tag e2e, PostgreSQL is one.
+var databases = []database{{dialectSQLite, func(t testing.TB) string { return filepath.Join(t.TempDir(), "forge.db") }}}
+
+type database struct {
+	dialect dialect
+	address func(testing.TB) string // of a new one
+}
+
+// thorough has tests that do the same again and again do more of it; with the tag e2e.
+var thorough bool
+
+func onEach(t *testing.T, test func(t *testing.T, d *DB)) {
+	onAddresses(t, func(t *testing.T, address string, _ dialect) { test(t, openPath(t, address)) })
+}
+
+func onAddresses(t *testing.T, test func(t *testing.T, address string, in dialect)) {
+	for _, d := range databases {
+		t.Run(string(d.dialect), func(t *testing.T) {
+			t.Parallel()
+			test(t, d.address(t), d.dialect)
+		})
+	}
 }
 
 func openFile(t testing.TB) *DB {
@@ -61,37 +69,6 @@ func closeAfter(t testing.TB, d *DB) {
 			t.Errorf("Close: %v", err)
 		}
 	})
-}
-
-// postgresAddress makes a schema for the test alone and returns its address.
-func postgresAddress(t testing.TB) string {
-	t.Helper()
-	address := os.Getenv("FORGE_TEST_POSTGRES")
-	if address == "" {
-		t.Skip("needs PostgreSQL: set FORGE_TEST_POSTGRES to a postgres:// URL of a database to make schemas in")
-	}
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	schema := fmt.Sprintf("forge_%d_%d", os.Getpid(), time.Now().UnixNano())
-	admin, err := sql.Open("pgx", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := admin.Exec("CREATE SCHEMA " + schema); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if _, err := admin.Exec("DROP SCHEMA " + schema + " CASCADE"); err != nil {
-			t.Error(err)
-		}
-		admin.Close()
-	})
-	q := u.Query()
-	q.Set("search_path", schema)
-	u.RawQuery = q.Encode()
-	return u.String()
 }
 
 func startOf(issue int) pipeline.Start {

@@ -12,7 +12,8 @@ import (
 // Of two servers one tells a subscriber, the other when the first one's time is over, and
 // nobody when it is paused. What was there before it is not told. Covers U7.
 func TestSubscriber(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
 		before := begin(t, d, 5)
 		for range 2 {
@@ -53,7 +54,8 @@ func TestSubscriber(t *testing.T) {
 // Of incidents, too, nothing of before is told, and what was passed stays so. They are
 // deleted with how far a subscriber has come in them.
 func TestSubscriberOfIncidents(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
 		save := func(v *Incident, before int64) {
 			t.Helper()

@@ -93,18 +93,6 @@ func (d *DB) each(arg string) string {
 	return `SELECT value FROM json_each(` + arg + `)`
 }
 
-// indexScope gives terms to the learnings of a scope that were kept before there
-// were any.
-func (d *DB) indexScope(ctx context.Context, tx *sql.Tx, scope string) error {
-	list, err := learningsBy(ctx, tx, `m.scope = $1 AND m.terms = ''`, scope)
-	for i := range list {
-		if err == nil {
-			err = d.indexTerms(ctx, tx, &list[i])
-		}
-	}
-	return err
-}
-
 // sizes is the number of key words that terms tell apart; more are taken for as many.
 const sizes = 1024
 
@@ -141,9 +129,6 @@ func (d *DB) sharing(ctx context.Context, tx *sql.Tx, scope string, words []stri
 func (d *DB) touched(ctx context.Context, tx *sql.Tx, s pipeline.Signal) ([]pipeline.Learning, error) {
 	if s.Off {
 		return nil, nil
-	}
-	if err := d.indexScope(ctx, tx, s.Scope); err != nil {
-		return nil, err
 	}
 	ids := map[int64]bool{}
 	add := func(query string, args ...any) error {

@@ -63,7 +63,8 @@ func drawSignal(t *rapid.T, n int) pipeline.Signal {
 // The judge says of what it is shown the same as of all that there is: what a
 // signal touches is looked up, and nothing is missed.
 func TestTouchedIsAll(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		ctx := context.Background()
 		shown, skipped := 0, 0
 		rapid.Check(t, func(t *rapid.T) {
@@ -85,14 +86,6 @@ func TestTouchedIsAll(t *testing.T) {
 					words := subject(t, "new words")
 					err := d.EditLearning(ctx, tx, ids[0], ann, now, func(l *pipeline.Learning) error { l.Content, l.Paths = words, []string{"web"}; return nil })
 					if err != nil {
-						return err
-					}
-				}
-				if rapid.Bool().Draw(t, "kept by an older program") {
-					if _, err := tx.ExecContext(ctx, "DELETE FROM memory_terms WHERE learning = $1", ids[0]); err != nil {
-						return err
-					}
-					if _, err := tx.ExecContext(ctx, "UPDATE memories SET terms = '' WHERE id = $1", ids[0]); err != nil {
 						return err
 					}
 				}
@@ -130,7 +123,8 @@ func TestTouchedIsAll(t *testing.T) {
 // A learning says what it is about once, whatever is done to it, and not what it
 // was about before.
 func TestTermsFollowEdits(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		id := save(t, d, learningOf("a", "Wrap errors", 0.5))[0]
 		save(t, d, learningOf("a", "Wrap errors", 0.7))
 		terms := func() string {

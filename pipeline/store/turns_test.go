@@ -7,7 +7,8 @@ import (
 
 // Turns are counted by place, and anew when the window is over; old ones are forgotten.
 func TestTurns(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		for _, step := range []struct {
 			place string
 			after time.Duration

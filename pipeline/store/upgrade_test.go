@@ -34,7 +34,8 @@ func withNext(t *testing.T, in dialect, statement string) fs.FS {
 // Covers reliability 21: a migration that breaks off leaves the old schema, one
 // that succeeds the new one, and then this program refuses the database.
 func TestUpgrade(t *testing.T) {
-	test := func(t *testing.T, address string, in dialect) {
+	t.Parallel()
+	onAddresses(t, func(t *testing.T, address string, in dialect) {
 		d, err := Open(t.Context(), address, quiet())
 		must(t, err)
 		run := begin(t, d, 5)
@@ -57,13 +58,12 @@ func TestUpgrade(t *testing.T) {
 			!strings.Contains(err.Error(), fmt.Sprintf("a newer Forge wrote it (schema %d", newestSchema+1)) {
 			t.Errorf("open what a newer program wrote: %v, %v", d, err)
 		}
-	}
-	t.Run("sqlite", func(t *testing.T) { test(t, filepath.Join(t.TempDir(), "forge.db"), dialectSQLite) })
-	t.Run("postgres", func(t *testing.T) { test(t, postgresAddress(t), dialectPostgres) })
+	})
 }
 
 // A schema is not changed under a server that runs on it.
 func TestUpgradeUnderAServer(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "forge.db")
 	server, other := openPath(t, path), openPath(t, path)
 	must(t, server.Own())
@@ -79,6 +79,7 @@ func TestUpgradeUnderAServer(t *testing.T) {
 // Covers reliability 10: a full disk loses nothing that was acknowledged, and
 // work goes on when there is room again.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	d := openFile(t)
 	ctx := t.Context()
 	run := begin(t, d, 5)
@@ -113,6 +114,7 @@ func TestFullDisk(t *testing.T) {
 
 // Covers reliability 12: a backup holds what was committed, and opens.
 func TestBackup(t *testing.T) {
+	t.Parallel()
 	d := openFile(t)
 	ctx := t.Context()
 	run := begin(t, d, 5)
@@ -147,18 +149,10 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-func TestBackupOfPostgres(t *testing.T) {
-	d, err := Open(t.Context(), postgresAddress(t), quiet())
-	must(t, err)
-	closeAfter(t, d)
-	if err := d.Backup(t.Context(), filepath.Join(t.TempDir(), "x")); err == nil || !strings.Contains(err.Error(), "pg_dump") {
-		t.Errorf("got %v", err)
-	}
-}
-
 // Packages that cannot import this one know its errors by their methods.
 func TestErrorsSpeakForThemselves(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		run := begin(t, d, 5)
 		stale := clone(run)
 		add(t, d, run, story()[0]...)

@@ -14,7 +14,8 @@ import (
 // What a learning did to findings is found again: where the runs have the finding
 // that it is about, and which reviews name it.
 func TestWhatLearningsTouched(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
 		run, other := begin(t, d, 5), begin(t, d, 6)
 		put := func(run *pipeline.Run, id, summary string) {
@@ -60,7 +61,8 @@ func TestWhatLearningsTouched(t *testing.T) {
 // Deliveries of repositories that somebody does not see are not listed, nor counted;
 // nor are those of none.
 func TestDeliveriesOfRepositories(t *testing.T) {
-	onBoth(t, func(t *testing.T, d *DB) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
 		var list []record.Delivery
 		for i, repo := range []string{"acme/a", "acme/b", "", "acme/a", "acme/c"} {

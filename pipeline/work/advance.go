@@ -67,6 +67,8 @@ func (e *Engine) advance(ctx context.Context, id int64, yield bool) (v verdict, 
 	if e.left(id) {
 		return verdict{}, nil
 	}
+	ctx, done := working(ctx, fmt.Sprint(labelRun, id))
+	defer done()
 	f := &leased{id: id, owner: fmt.Sprintf("%s/%d", e.name, e.flights.Add(1))}
 	if _, busy := e.active.LoadOrStore(id, f); busy {
 		return verdict{}, nil // its lease can only have run out by the clock, as after a machine has slept: it is renewed

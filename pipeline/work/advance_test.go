@@ -218,62 +218,63 @@ func TestStopEndsPhase(t *testing.T) {
 	t.Parallel()
 	for _, told := range []bool{true, false} {
 		t.Run(map[bool]string{true: "told", false: "found"}[told], func(t *testing.T) {
-			k := openStore(t)
-			opts := options(t)
-			if told {
-				opts.Watch = time.Hour
-			}
-			begun, blocking := make(chan struct{}, 1), true
-			c := &fakePhases{do: func(ctx context.Context, run *pipeline.Run, act pipeline.Action, emit Emit) ([]pipeline.Event, error) {
-				if act.Phase.Phase != pipeline.PhaseImplement || !blocking {
-					return nil, nil
+			inBubble(t, func(t *testing.T, k *keeper) {
+				opts := options(t)
+				if told {
+					opts.Watch = time.Hour
 				}
-				begun <- struct{}{}
-				<-ctx.Done()
-				return nil, nil // a result that nobody wants
-			}}
-			opts.Executor = c
-			e := newDriven(t, k, opts)
-			id := newRun(t, k, 7)
-			ended := make(chan error, 1)
-			go func() { ended <- e.Drive(t.Context(), id) }()
-			<-begun
-			if told {
-				if _, err := e.Tell(t.Context(), id, "x", command.Line{Name: "stop"}, maintainer, "cli"); err != nil {
+				begun, blocking := make(chan struct{}, 1), true
+				c := &fakePhases{do: func(ctx context.Context, run *pipeline.Run, act pipeline.Action, emit Emit) ([]pipeline.Event, error) {
+					if act.Phase.Phase != pipeline.PhaseImplement || !blocking {
+						return nil, nil
+					}
+					begun <- struct{}{}
+					<-ctx.Done()
+					return nil, nil // a result that nobody wants
+				}}
+				opts.Executor = c
+				e := newDriven(t, k, opts)
+				id := newRun(t, k, 7)
+				ended := make(chan error, 1)
+				go func() { ended <- e.Drive(t.Context(), id) }()
+				<-begun
+				if told {
+					if _, err := e.Tell(t.Context(), id, "x", command.Line{Name: "stop"}, maintainer, "cli"); err != nil {
+						t.Fatal(err)
+					}
+				} else {
+					other := newDriven(t, k, options(t))
+					if _, err := other.Tell(t.Context(), id, "x", command.Line{Name: "stop"}, maintainer, "cli"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				select {
+				case err := <-ended:
+					if err != nil {
+						t.Fatal(err)
+					}
+				case <-time.After(5 * time.Second):
+					t.Fatal("a stop took longer than 5 s")
+				}
+				run := load(t, k, id)
+				if run.State != pipeline.StateStopped || run.Current().Impl != nil {
+					t.Fatalf("run is %s, implementation %v", run.State, run.Current().Impl)
+				}
+				blocking = false
+				if _, err := e.Tell(t.Context(), id, "y", command.Line{Name: "resume"}, maintainer, "cli"); err != nil {
 					t.Fatal(err)
 				}
-			} else {
-				other := newDriven(t, k, options(t))
-				if _, err := other.Tell(t.Context(), id, "x", command.Line{Name: "stop"}, maintainer, "cli"); err != nil {
+				if err := e.Drive(t.Context(), id); err != nil {
 					t.Fatal(err)
 				}
-			}
-			select {
-			case err := <-ended:
-				if err != nil {
-					t.Fatal(err)
+				if run := load(t, k, id); run.State != pipeline.StateVerified {
+					t.Errorf("run is %s", run.State)
 				}
-			case <-time.After(5 * time.Second):
-				t.Fatal("a stop took longer than 5 s")
-			}
-			run := load(t, k, id)
-			if run.State != pipeline.StateStopped || run.Current().Impl != nil {
-				t.Fatalf("run is %s, implementation %v", run.State, run.Current().Impl)
-			}
-			blocking = false
-			if _, err := e.Tell(t.Context(), id, "y", command.Line{Name: "resume"}, maintainer, "cli"); err != nil {
-				t.Fatal(err)
-			}
-			if err := e.Drive(t.Context(), id); err != nil {
-				t.Fatal(err)
-			}
-			if run := load(t, k, id); run.State != pipeline.StateVerified {
-				t.Errorf("run is %s", run.State)
-			}
-			want := []string{"run/1/iter/0/plan", "run/1/iter/1/implement", "run/1/iter/1/implement", "run/1/iter/1/review", "run/1/iter/1/test"}
-			if diff := cmp.Diff(want, c.did()); diff != "" {
-				t.Errorf("phases (-want +got):\n%s", diff)
-			}
+				want := []string{"run/1/iter/0/plan", "run/1/iter/1/implement", "run/1/iter/1/implement", "run/1/iter/1/review", "run/1/iter/1/test"}
+				if diff := cmp.Diff(want, c.did()); diff != "" {
+					t.Errorf("phases (-want +got):\n%s", diff)
+				}
+			})
 		})
 	}
 }

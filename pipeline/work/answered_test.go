@@ -14,7 +14,7 @@ import (
 // waits on, and who is refused again is left alone for a while.
 func TestAnsweredWakesOthers(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, k *keeper, _ func(Options) *Engine) {
+	onEach(t, func(t *testing.T, k *keeper, _ func(Options) *Engine) {
 		now := time.Now().UTC().Truncate(time.Microsecond)
 		services := map[int64]string{}
 		var back []time.Time

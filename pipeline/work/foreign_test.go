@@ -34,7 +34,7 @@ func future(id string) pipeline.Event {
 // these mean for the run is not in what it sees. Both wait for the newer one.
 func TestEventsOfANewerServer(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, k *keeper, mk func(Options) *Engine) {
+	onEach(t, func(t *testing.T, k *keeper, mk func(Options) *Engine) {
 		opts := options(t)
 		older, hub := &fakePhases{}, &fakeGitHub{}
 		opts.Executor, opts.Hub, opts.Read = older, hub, readWords

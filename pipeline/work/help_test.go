@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/riverqueue/river/riverdriver/riversqlite"
@@ -46,6 +47,14 @@ func (k *keeper) Release(ctx context.Context, run int64, owner string, seq int64
 		k.onRelease()
 	}
 	return k.DB.Release(ctx, run, owner, seq)
+}
+
+// thorough has tests that do the same again and again do more of it; with the tag e2e.
+var thorough bool
+
+// inBubble runs a test by the clock of a bubble, with a store whose goroutines are in it.
+func inBubble(t *testing.T, test func(t *testing.T, k *keeper)) {
+	synctest.Test(t, func(t *testing.T) { test(t, openStore(t)) })
 }
 
 func openStore(t testing.TB) *keeper {

@@ -263,6 +263,7 @@ func TestSeenTwiceIsStoredOnce(t *testing.T) {
 
 // What a signal is told as names the finding by its id, or the place.
 func TestTell(t *testing.T) {
+	t.Parallel()
 	for want, s := range map[string]pipeline.Signal{
 		"dismissed F1 by ann":             {Kind: pipeline.SignalDismissed, About: &pipeline.Finding{ID: "F1"}, File: "a.go", Actor: pipeline.Actor{Login: "ann"}},
 		"gap in a.go by ann":              {Kind: pipeline.SignalGap, File: "a.go", Actor: pipeline.Actor{Login: "ann"}},

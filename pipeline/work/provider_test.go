@@ -15,13 +15,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/config"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // shelf is a work tree in memory.
@@ -58,8 +57,8 @@ func (s *shelf) Remove(_ context.Context, path string) error {
 	return nil
 }
 
-func (s *shelf) Run(context.Context, worktree.Command) (worktree.Result, error) {
-	return worktree.Result{}, nil
+func (s *shelf) Run(context.Context, workspace.Command) (workspace.Result, error) {
+	return workspace.Result{}, nil
 }
 
 // office carries out phases with real agents, whose model is behind HTTP.
@@ -193,6 +192,10 @@ func cut(w http.ResponseWriter) {
 // until when. What the operator has to mend is told them once.
 func TestTwentyRunsOutlastTheirProvider(t *testing.T) {
 	t.Parallel()
+	runs := 6
+	if thorough {
+		runs = 20
+	}
 	for _, tc := range []struct {
 		name   string
 		down   func(http.ResponseWriter)
@@ -200,30 +203,31 @@ func TestTwentyRunsOutlastTheirProvider(t *testing.T) {
 		told   int           // times that the operator is
 		wasted int           // calls, at most
 		over   time.Duration // by when all are done
-		middle bool          // tried in the middle of runs, too
+		when   string        // all runs call when it goes ("at once"), or some are in the middle ("midway"); or both are tried
+		quick  string        // which of these is tried without the tag e2e
 	}{
-		{"overloaded", status(529), 10 * time.Minute, 0, 30, 30 * time.Minute, true},
-		{"hangs up", hangUp, 10 * time.Minute, 0, 30, 30 * time.Minute, false},
-		{"limits the rate for an hour", status(429, "Retry-After", "3600"), 50 * time.Minute, 0, 20, 62 * time.Minute, true},
-		{"wrong key", status(401), 10 * time.Minute, 1, 30, 30 * time.Minute, true},
-		{"nothing left to pay with", status(402), 10 * time.Minute, 1, 30, 30 * time.Minute, false},
-		{"a page in its place", page(200), 10 * time.Minute, 1, 30, 30 * time.Minute, false},
-		{"a gateway's page", page(502), 10 * time.Minute, 0, 30, 30 * time.Minute, false},
-		{"cut off in the middle", cut, 10 * time.Minute, 0, 30, 30 * time.Minute, true},
+		{"overloaded", status(529), 10 * time.Minute, 0, 30, 30 * time.Minute, "at once, midway", "midway"},
+		{"hangs up", hangUp, 10 * time.Minute, 0, 30, 30 * time.Minute, "at once", ""},
+		{"limits the rate for an hour", status(429, "Retry-After", "3600"), 50 * time.Minute, 0, 20, 62 * time.Minute, "at once, midway", "at once"},
+		{"wrong key", status(401), 10 * time.Minute, 1, 30, 30 * time.Minute, "at once, midway", "at once"},
+		{"nothing left to pay with", status(402), 10 * time.Minute, 1, 30, 30 * time.Minute, "at once", ""},
+		{"a page in its place", page(200), 10 * time.Minute, 1, 30, 30 * time.Minute, "at once", ""},
+		{"a gateway's page", page(502), 10 * time.Minute, 0, 30, 30 * time.Minute, "at once", ""},
+		{"cut off in the middle", cut, 10 * time.Minute, 0, 30, 30 * time.Minute, "at once, midway", "midway"},
 	} {
-		for _, atOnce := range []bool{true, false} { // all runs call when it goes, or some are in the middle
-			if !atOnce && !tc.middle {
+		for _, when := range []string{"at once", "midway"} {
+			if !strings.Contains(tc.when, when) || !thorough && tc.quick != when {
 				continue
 			}
-			t.Run(fmt.Sprintf("%s, at once %v", tc.name, atOnce), func(t *testing.T) {
+			t.Run(tc.name+", "+when, func(t *testing.T) {
+				t.Parallel()
 				p := &provider{}
 				srv := httptest.NewUnstartedServer(p)
 				srv.Config.SetKeepAlivesEnabled(false) // an idle connection would hold the clock
 				srv.Start()
 				defer srv.Close()
-				synctest.Test(t, func(t *testing.T) {
-					k := openStore(t) // inside: its connections are given on by goroutines of its own
-					outlast(t, k, p, srv.URL, atOnce, outage{tc.down, tc.away, tc.told, tc.wasted, tc.over})
+				inBubble(t, func(t *testing.T, k *keeper) {
+					outlast(t, k, p, srv.URL, outage{tc.down, tc.away, tc.told, tc.wasted, tc.over, when == "at once", runs})
 				})
 			})
 		}
@@ -236,11 +240,12 @@ type outage struct {
 	told   int
 	wasted int
 	over   time.Duration
+	atOnce bool
+	runs   int
 }
 
-// outlast lets 20 runs live through an outage.
-func outlast(t *testing.T, k *keeper, p *provider, url string, atOnce bool, o outage) {
-	const runs = 20
+// outlast lets runs live through an outage.
+func outlast(t *testing.T, k *keeper, p *provider, url string, o outage) {
 	begun, told := time.Now(), 0
 	var mu sync.Mutex
 	random := rand.New(rand.NewPCG(1, 2))
@@ -268,14 +273,14 @@ func outlast(t *testing.T, k *keeper, p *provider, url string, atOnce bool, o ou
 	opts.Watch, opts.LeaseTTL = time.Minute, 10*time.Minute // each look is work for the database
 	e := newDriven(t, k, opts)
 	start := 5 * time.Second
-	if atOnce {
+	if o.atOnce {
 		start = 0
 		p.set(o.down)
 	}
 	time.AfterFunc(start, func() { p.set(o.down) })
 	time.AfterFunc(o.away, func() { p.set(nil) })
 	var wg sync.WaitGroup
-	for i := range runs {
+	for i := range o.runs {
 		id := newRun(t, k, i+1)
 		wg.Go(func() {
 			if err := e.Drive(t.Context(), id); err != nil && !errors.Is(err, context.Canceled) {
@@ -286,7 +291,7 @@ func outlast(t *testing.T, k *keeper, p *provider, url string, atOnce bool, o ou
 	wg.Wait()
 	took := time.Since(begun)
 	verified, asked, silent := 0, 0, 0
-	for id := int64(1); id <= runs; id++ {
+	for id := int64(1); id <= int64(o.runs); id++ {
 		run := load(t, k, id)
 		if run.State == pipeline.StateVerified {
 			verified++
@@ -306,8 +311,8 @@ func outlast(t *testing.T, k *keeper, p *provider, url string, atOnce bool, o ou
 		}
 	}
 	t.Logf("%d verified, %d asked, %d of %d calls wasted, the operator told %d times, after %s", verified, asked, p.wasted, p.calls, told, took)
-	if verified != runs || asked != 0 || p.wasted > o.wasted || p.wasted == 0 || told != o.told || silent != 0 || took > o.over {
+	if verified != o.runs || asked != 0 || p.wasted > o.wasted || p.wasted == 0 || told != o.told || silent != 0 || took > o.over {
 		t.Errorf("%d runs verified, %d people asked, %d calls wasted, the operator told %d times, %d waits that nobody was shown, after %s; want %d, 0, at most %d, %d, 0, within %s",
-			verified, asked, p.wasted, told, silent, took, runs, o.wasted, o.told, o.over)
+			verified, asked, p.wasted, told, silent, took, o.runs, o.wasted, o.told, o.over)
 	}
 }

@@ -2,12 +2,9 @@ package work
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -18,80 +15,39 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver"
-	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
-	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivertype"
 
 	"forge/pipeline"
-	"forge/pipeline/racetest"
 	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
-// onBoth runs a test on SQLite and, where there is one, on PostgreSQL, where the
-// engine listens with pgx and inserts with database/sql.
-func onBoth(t *testing.T, test func(t *testing.T, k *keeper, mk func(Options) *Engine)) {
-	t.Run("sqlite", func(t *testing.T) {
-		k := openStore(t)
-		test(t, k, func(o Options) *Engine { return newEngine(t, k, o) })
-	})
-	t.Run("postgres", func(t *testing.T) {
-		db, err := store.Open(t.Context(), postgresAddress(t), testLog(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := db.Close(); err != nil {
-				t.Error(err)
-			}
+// databases run a test on all that an engine has to work with. With the tag e2e,
+// PostgreSQL is one.
+var databases = map[string]func(*testing.T, databaseTest){
+	"sqlite": func(t *testing.T, test databaseTest) {
+		inBubble(t, func(t *testing.T, k *keeper) {
+			test(t, k, func(o Options) *Engine { return newEngine(t, k, o) })
 		})
-		k := &keeper{DB: db}
-		test(t, k, func(o Options) *Engine {
-			e, err := New(riverpgxv5.New(k.Pool()), riverdatabasesql.New(nil), k, o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return e
-		})
-	})
+	},
 }
 
-// postgresAddress makes a schema for the test alone and returns its address.
-func postgresAddress(t testing.TB) string {
-	t.Helper()
-	address := os.Getenv("FORGE_TEST_POSTGRES")
-	if address == "" {
-		t.Skip("needs PostgreSQL: set FORGE_TEST_POSTGRES to a postgres:// URL of a database to make schemas in")
+type databaseTest func(t *testing.T, k *keeper, mk func(Options) *Engine)
+
+func onEach(t *testing.T, test databaseTest) {
+	for name, on := range databases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			on(t, test)
+		})
 	}
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	schema := fmt.Sprintf("forge_work_%d_%d", os.Getpid(), time.Now().UnixNano())
-	admin, err := sql.Open("pgx", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := admin.Exec("CREATE SCHEMA " + schema); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if _, err := admin.Exec("DROP SCHEMA " + schema + " CASCADE"); err != nil {
-			t.Error(err)
-		}
-		admin.Close()
-	})
-	q := u.Query()
-	q.Set("search_path", schema)
-	u.RawQuery = q.Encode()
-	return u.String()
 }
 
 // Covers T1, lessons 12: from the label's delivery through the queue to the end,
 // with a stop and a resume by comment in between.
 func TestFromDeliveryToVerified(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, k *keeper, mk func(Options) *Engine) {
+	onEach(t, func(t *testing.T, k *keeper, mk func(Options) *Engine) {
 		opts := options(t)
 		opts.Tick = time.Hour // the queue alone must do
 		opts.Hub, opts.Read = &fakeGitHub{}, readWords
@@ -143,7 +99,7 @@ func idle(t testing.TB, k *keeper, run int64) bool {
 // Two servers share the work: every phase is executed once.
 func TestTwoEngines(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, k *keeper, mk func(Options) *Engine) {
+	onEach(t, func(t *testing.T, k *keeper, mk func(Options) *Engine) {
 		opts := options(t)
 		c := &fakePhases{}
 		opts.Executor = c
@@ -174,7 +130,7 @@ func TestTwoEngines(t *testing.T) {
 // Wake-ups that race with the end of the work are not lost.
 func TestHammer(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, k *keeper, mk func(Options) *Engine) {
+	onEach(t, func(t *testing.T, k *keeper, mk func(Options) *Engine) {
 		opts := options(t)
 		w := watchEvents(&opts)
 		m := mk(opts)
@@ -211,7 +167,7 @@ func TestHammer(t *testing.T) {
 // cancels those that have none, keeps the runs due, and the next one goes on.
 func TestDrain(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, k *keeper, mk func(Options) *Engine) {
+	onEach(t, func(t *testing.T, k *keeper, mk func(Options) *Engine) {
 		opts := options(t)
 		opts.Tick = 10 * time.Millisecond
 		begun := make(chan struct{}, 16)
@@ -262,56 +218,57 @@ func TestDrain(t *testing.T) {
 // Rework goes ahead of new work, and a run yields between its iterations.
 func TestReworkFirst(t *testing.T) {
 	t.Parallel()
-	k := openStore(t)
-	opts := options(t)
-	opts.Workers = 1
-	var yields atomic.Int32
-	gate := make(chan struct{})
-	c := &fakePhases{}
-	c.do = func(_ context.Context, run *pipeline.Run, act pipeline.Action, _ Emit) ([]pipeline.Event, error) {
-		if run.Task.Issue == 1 && act.Phase.Phase == pipeline.PhasePlan {
-			<-gate
+	inBubble(t, func(t *testing.T, k *keeper) {
+		opts := options(t)
+		opts.Workers = 1
+		var yields atomic.Int32
+		gate := make(chan struct{})
+		c := &fakePhases{}
+		c.do = func(_ context.Context, run *pipeline.Run, act pipeline.Action, _ Emit) ([]pipeline.Event, error) {
+			if run.Task.Issue == 1 && act.Phase.Phase == pipeline.PhasePlan {
+				<-gate
+			}
+			if run.Task.Issue == 1 && act.Phase.Phase == pipeline.PhaseReview && act.Phase.Iteration == 1 {
+				f := pipeline.Finding{ID: "F1", Fingerprint: "f", Severity: pipeline.SeverityError, Message: "wrong"}
+				return []pipeline.Event{{ID: act.Key + "/completed", Type: pipeline.EventPhaseCompleted, Data: pipeline.Data{Phase: act.Phase, Review: &pipeline.Review{Head: run.Head, Findings: []pipeline.Finding{f}}}}}, nil
+			}
+			return nil, nil
 		}
-		if run.Task.Issue == 1 && act.Phase.Phase == pipeline.PhaseReview && act.Phase.Iteration == 1 {
-			f := pipeline.Finding{ID: "F1", Fingerprint: "f", Severity: pipeline.SeverityError, Message: "wrong"}
-			return []pipeline.Event{{ID: act.Key + "/completed", Type: pipeline.EventPhaseCompleted, Data: pipeline.Data{Phase: act.Phase, Review: &pipeline.Review{Head: run.Head, Findings: []pipeline.Finding{f}}}}}, nil
+		opts.Executor, opts.Hub, opts.Read, opts.Tick = c, &fakeGitHub{}, readWords, time.Hour
+		opts.Logger = nil
+		w := watchEvents(&opts)
+		e := newEngine(t, k, opts)
+		inner := e.decide
+		e.decide = func(r *pipeline.Run) *pipeline.Action {
+			act := inner(r)
+			if act != nil && bounced(*act) {
+				yields.Add(1)
+			}
+			return act
 		}
-		return nil, nil
-	}
-	opts.Executor, opts.Hub, opts.Read, opts.Tick = c, &fakeGitHub{}, readWords, time.Hour
-	opts.Logger = nil
-	w := watchEvents(&opts)
-	e := newEngine(t, k, opts)
-	inner := e.decide
-	e.decide = func(r *pipeline.Run) *pipeline.Action {
-		act := inner(r)
-		if act != nil && bounced(*act) {
-			yields.Add(1)
+		start(t, e)
+		deliver(t, k, "g1", "start 1")
+		e.Wake()
+		w.until(t, "run 1 is being planned", func() bool { return len(c.did()) == 1 })
+		deliver(t, k, "g2", "start 2")
+		e.Wake()
+		w.until(t, "run 2 waits", func() bool { s, _ := outcome(t, k, "g2"); return s == record.DeliveryDone })
+		close(gate)
+		w.untilState(t, k, 2, pipeline.StateVerified)
+		w.untilState(t, k, 1, pipeline.StateVerified)
+		want := []string{
+			"run/1/iter/0/plan", "run/1/iter/1/implement", "run/1/iter/1/review",
+			"run/1/iter/2/implement", "run/1/iter/2/review", "run/1/iter/2/test",
+			"run/2/iter/0/plan", "run/2/iter/1/implement", "run/2/iter/1/review", "run/2/iter/1/test",
 		}
-		return act
-	}
-	start(t, e)
-	deliver(t, k, "g1", "start 1")
-	e.Wake()
-	w.until(t, "run 1 is being planned", func() bool { return len(c.did()) == 1 })
-	deliver(t, k, "g2", "start 2")
-	e.Wake()
-	w.until(t, "run 2 waits", func() bool { s, _ := outcome(t, k, "g2"); return s == record.DeliveryDone })
-	close(gate)
-	w.untilState(t, k, 2, pipeline.StateVerified)
-	w.untilState(t, k, 1, pipeline.StateVerified)
-	want := []string{
-		"run/1/iter/0/plan", "run/1/iter/1/implement", "run/1/iter/1/review",
-		"run/1/iter/2/implement", "run/1/iter/2/review", "run/1/iter/2/test",
-		"run/2/iter/0/plan", "run/2/iter/1/implement", "run/2/iter/1/review", "run/2/iter/1/test",
-	}
-	if diff := cmp.Diff(want, c.did()); diff != "" || yields.Load() != 1 {
-		t.Errorf("phases, with %d yields (-want +got):\n%s", yields.Load(), diff)
-	}
-	jobs := listJobs(t, e)
-	if jobs[laneNext] != 1 {
-		t.Errorf("jobs by lane: %v; want one that goes on after the bounce", jobs)
-	}
+		if diff := cmp.Diff(want, c.did()); diff != "" || yields.Load() != 1 {
+			t.Errorf("phases, with %d yields (-want +got):\n%s", yields.Load(), diff)
+		}
+		jobs := listJobs(t, e)
+		if jobs[laneNext] != 1 {
+			t.Errorf("jobs by lane: %v; want one that goes on after the bounce", jobs)
+		}
+	})
 }
 
 // listJobs counts the jobs that there ever were, by lane.
@@ -336,7 +293,7 @@ func listJobs(t testing.TB, e *Engine) map[string]int {
 // alone, listed with its error, and can be driven again.
 func TestDeadJob(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, k *keeper, mk func(Options) *Engine) {
+	onEach(t, func(t *testing.T, k *keeper, mk func(Options) *Engine) {
 		opts := options(t)
 		w := watchEvents(&opts)
 		m := mk(opts)
@@ -389,7 +346,7 @@ func TestDeadJob(t *testing.T) {
 // taken over at once when a file is opened again.
 func TestRestartOnSQLite(t *testing.T) {
 	t.Parallel()
-	k := openStore(t)
+	k := openStore(t) // River's clock is the database's here
 	opts := options(t)
 	old := newEngine(t, k, opts)
 	if err := old.Migrate(t.Context()); err != nil {
@@ -440,6 +397,7 @@ func TestMigrateTogether(t *testing.T) {
 // takeJob fetches the one job, as a worker that then dies.
 func takeJob(t testing.TB, e *Engine) *rivertype.JobRow {
 	t.Helper()
+
 	jobs, err := e.queue.GetExecutor().JobGetAvailable(t.Context(), &riverdriver.JobGetAvailableParams{ClientID: "dead", MaxToLock: 1, MaxAttemptedBy: 10, Queue: "default"})
 	if err != nil || len(jobs) != 1 {
 		t.Fatal(jobs, err)
@@ -451,7 +409,7 @@ func takeJob(t testing.TB, e *Engine) *rivertype.JobRow {
 // freed once nobody has had the run's lease for long enough.
 func TestDeadWorker(t *testing.T) {
 	t.Parallel()
-	k := openStore(t)
+	k := openStore(t) // River's clock is the database's here
 	opts := options(t)
 	opts.LeaseTTL = 10 * time.Second
 	opts.Workers = 1
@@ -503,87 +461,92 @@ func TestDeadWorker(t *testing.T) {
 // Covers reliability 1: a restart with many runs is quick, and a queue of runs
 // that wait for a worker does not grow.
 func TestRestartWithManyRuns(t *testing.T) {
-	n := 400
-	if testing.Short() || racetest.Enabled {
-		n = 50
+	t.Parallel()
+	n := 40
+	if thorough {
+		n = 400
 	}
-	k := openStore(t)
-	for i := range n {
-		newRun(t, k, i+1)
-	}
-	opts := options(t)
-	opts.Workers = 1
-	block := make(chan struct{})
-	opts.Executor = &fakePhases{do: func(ctx context.Context, _ *pipeline.Run, _ pipeline.Action, _ Emit) ([]pipeline.Event, error) {
-		select {
-		case <-block:
-		case <-ctx.Done():
+	inBubble(t, func(t *testing.T, k *keeper) {
+		for i := range n {
+			newRun(t, k, i+1)
 		}
-		return nil, ctx.Err()
-	}}
-	w := watchEvents(&opts)
-	e := newEngine(t, k, opts)
-	if err := e.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	began := time.Now()
-	start(t, e)
-	if took := time.Since(began); took > time.Second {
-		t.Errorf("Start took %v with %d runs, want under 1 s", took, n)
-	}
-	w.until(t, "every run has a job", func() bool { return listJobs(t, e)[laneNext] == n })
-	for range 3 {
-		if err := e.sweep(t.Context(), n); err != nil {
+		opts := options(t)
+		opts.Workers = 1
+		block := make(chan struct{})
+		opts.Executor = &fakePhases{do: func(ctx context.Context, _ *pipeline.Run, _ pipeline.Action, _ Emit) ([]pipeline.Event, error) {
+			select {
+			case <-block:
+			case <-ctx.Done():
+			}
+			return nil, ctx.Err()
+		}}
+		w := watchEvents(&opts)
+		e := newEngine(t, k, opts)
+		if err := e.Migrate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if jobs := listJobs(t, e); jobs[laneNext] != n {
-		t.Errorf("after more looks there are %d jobs for %d runs", jobs[laneNext], n)
-	}
+		began := time.Now()
+		start(t, e)
+		if took := time.Since(began); thorough && took > time.Second {
+			t.Errorf("Start took %v with %d runs, want under 1 s", took, n)
+		}
+		w.until(t, "every run has a job", func() bool { return listJobs(t, e)[laneNext] == n })
+		for range 3 {
+			if err := e.sweep(t.Context(), n); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if jobs := listJobs(t, e); jobs[laneNext] != n {
+			t.Errorf("after more looks there are %d jobs for %d runs", jobs[laneNext], n)
+		}
+	})
 }
 
 // The engine starts once, and stops also when it never started.
 func TestStartTwice(t *testing.T) {
 	t.Parallel()
-	k := openStore(t)
-	e := start(t, newEngine(t, k, options(t)))
-	if err := e.Start(t.Context()); err == nil {
-		t.Error("second Start: no error")
-	}
-	idle := newEngine(t, k, options(t))
-	stop(t, idle)
-	stop(t, idle)
-	if err := idle.Start(t.Context()); err == nil {
-		t.Error("Start after Stop: no error")
-	}
+	inBubble(t, func(t *testing.T, k *keeper) {
+		e := start(t, newEngine(t, k, options(t)))
+		if err := e.Start(t.Context()); err == nil {
+			t.Error("second Start: no error")
+		}
+		idle := newEngine(t, k, options(t))
+		stop(t, idle)
+		stop(t, idle)
+		if err := idle.Start(t.Context()); err == nil {
+			t.Error("Start after Stop: no error")
+		}
+	})
 }
 
 // An executor that does not care about its context holds up Stop only as long as
 // the caller lets it.
 func TestStopInTime(t *testing.T) {
-	k := openStore(t)
-	opts := options(t)
-	begun, release := make(chan struct{}), make(chan struct{})
-	opts.Executor = &fakePhases{do: func(context.Context, *pipeline.Run, pipeline.Action, Emit) ([]pipeline.Event, error) {
-		close(begun)
-		<-release
-		return nil, errors.New("too late")
-	}}
-	e := newEngine(t, k, opts)
-	if err := e.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	newRun(t, k, 7)
-	<-begun
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	began := time.Now()
-	if err := e.Stop(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Stop = %v, want that its time ran out", err)
-	}
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("Stop took %v", took)
-	}
-	close(release)
-	<-e.worker.(*river.Client[*Tx]).Stopped()
+	t.Parallel()
+	inBubble(t, func(t *testing.T, k *keeper) {
+		opts := options(t)
+		begun, release := make(chan struct{}), make(chan struct{})
+		opts.Executor = &fakePhases{do: func(context.Context, *pipeline.Run, pipeline.Action, Emit) ([]pipeline.Event, error) {
+			close(begun)
+			<-release
+			return nil, errors.New("too late")
+		}}
+		e := newEngine(t, k, opts)
+		if err := e.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		newRun(t, k, 7)
+		<-begun
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		if err := e.Stop(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Stop = %v, want that its time ran out", err)
+		}
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("Stop took %v", took)
+		}
+		close(release)
+		<-e.worker.(*river.Client[*Tx]).Stopped()
+	})
 }

@@ -5,6 +5,7 @@ import "testing"
 // What is written as the outcome of a refused delivery is read back as that, and no
 // other outcome is.
 func TestRefused(t *testing.T) {
+	t.Parallel()
 	for outcome, want := range map[string][2]string{
 		refusedBot("dep[bot]", "bots start nothing"):                       {"dep[bot]", "is a bot, and bots start nothing"},
 		refusedReader("eve", "start runs"):                                 {"eve", "may not start runs (needs write)"},

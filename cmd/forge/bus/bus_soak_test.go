@@ -9,8 +9,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
-	"os"
 	"slices"
 	"sort"
 	"strings"
@@ -20,8 +18,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/store"
-
-	"github.com/jackc/pgx/v5"
+	"forge/pipeline/store/storetest"
 )
 
 // Covers U7: 10,000 events, a subscriber that is away for the first hour, and 20 servers that die
@@ -35,33 +32,7 @@ func TestTenThousandEvents(t *testing.T) {
 // openPostgres opens a store in a schema of its own.
 func openPostgres(t *testing.T) *store.DB {
 	t.Helper()
-	address := os.Getenv("FORGE_TEST_POSTGRES")
-	if address == "" {
-		t.Skip("needs PostgreSQL: set FORGE_TEST_POSTGRES to a postgres:// URL of a database to make schemas in")
-	}
-	conn, err := pgx.Connect(t.Context(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	schema := fmt.Sprintf("forge_bus_%d", time.Now().UnixNano())
-	if _, err := conn.Exec(t.Context(), "CREATE SCHEMA "+schema); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx := context.Background()
-		defer conn.Close(ctx)
-		if _, err := conn.Exec(ctx, "DROP SCHEMA "+schema+" CASCADE"); err != nil {
-			t.Error(err)
-		}
-	})
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	q := u.Query()
-	q.Set("search_path", schema)
-	u.RawQuery = q.Encode()
-	db, err := store.Open(t.Context(), u.String(), slog.New(slog.DiscardHandler))
+	db, err := store.Open(t.Context(), storetest.Postgres(t), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,6 +36,7 @@ func add(t *testing.T, db *store.DB, run *pipeline.Run, at time.Time, ids ...str
 // Each event comes once, in the order of its run, from the moment on; what is stored late
 // comes, too, and a run that was silent for long tells nothing again. Covers U7.
 func TestFollower(t *testing.T) {
+	t.Parallel()
 	db := openStore(t)
 	old, run := newRun(t, db, "old", 3), newRun(t, db, "a", 0)
 	f, err := NewFollower(t.Context(), db, Choice{Since: now.Add(time.Second)}, hide)
@@ -80,6 +81,10 @@ func TestFollower(t *testing.T) {
 }
 
 func TestFollowsTheChosen(t *testing.T) {
+	t.Parallel()
+	db := openStore(t)
+	newRun(t, db, "a", 1)
+	newRun(t, db, "b1", 1)
 	for _, tt := range []struct {
 		name   string
 		choice Choice
@@ -95,9 +100,6 @@ func TestFollowsTheChosen(t *testing.T) {
 		{"a wrong pattern", Choice{Types: []string{"run.["}}, "is no pattern"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			db := openStore(t)
-			newRun(t, db, "a", 1)
-			newRun(t, db, "b1", 1)
 			var got []string
 			f, err := NewFollower(t.Context(), db, tt.choice, hide)
 			if err == nil {
@@ -114,6 +116,7 @@ func TestFollowsTheChosen(t *testing.T) {
 }
 
 func TestLines(t *testing.T) {
+	t.Parallel()
 	db := openStore(t)
 	newRun(t, db, "a", 1)
 	f, err := NewFollower(t.Context(), db, Choice{}, hide)
@@ -179,6 +182,7 @@ func listen(t *testing.T, url, last string) (next func() (id string, e Event), s
 
 // A program that listens is told at once, and goes on where it was when it comes again.
 func TestStreams(t *testing.T) {
+	t.Parallel()
 	db := openStore(t)
 	run, hidden := newRun(t, db, "a", 0), newRun(t, db, "b1", 0)
 	s := &Streams{DB: db, Hide: hide, Now: func() time.Time { return now.Add(time.Second) },

@@ -9,6 +9,7 @@ import (
 // Covers D2: what is wrong stands on a page with what to do about it, and those who do not
 // see everything do not see it: it names paths and accounts of the server.
 func TestCheckup(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.get(t, "/doctor", 404)
 	has(t, s.get(t, "/", 200), `-href="/doctor"`)

@@ -15,6 +15,7 @@ import (
 
 // Covers V10: what runs and what waits for whom is seen at a glance; nothing yet says so.
 func TestOverview(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	has(t, s.get(t, "/", 200), "Nothing waits for an answer", "No run is going on", "no data", "-NaN")
 	s.fill(t, "wall", "weighed", "clean")
@@ -30,6 +31,7 @@ func TestOverview(t *testing.T) {
 // The overview shows what goes on and what just ended; where a run stands in its work is
 // said only as long as it goes on.
 func TestOverviewOfEndedRuns(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	for i, script := range []string{"plan ok\nimplement a\nreview ok\ntest ok", "plan ok\nimplement a"} {
 		s.keep(t, play(t, pipeline.Task{Issue: i + 1, Title: "Task"}, script).Events, shopRepo, i+1, today.Add(-time.Hour))
@@ -47,6 +49,7 @@ func TestOverviewOfEndedRuns(t *testing.T) {
 
 // A cost that is not known is shown as such, and never as nothing of a limit.
 func TestCostThatIsNotKnown(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	p := play(t, pipeline.Task{Issue: 1, Title: "Task"}, "plan ok\nimplement a")
 	events := append(p.Events, pipeline.Event{ID: "step", Type: pipeline.EventAgentIteration, Time: p.Events[len(p.Events)-1].Time,
@@ -62,6 +65,7 @@ func TestCostThatIsNotKnown(t *testing.T) {
 // V10: the runs that build modules are in the list where they are asked for, on every page
 // of it, and only of what one sees.
 func TestRunsOfModules(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.keep(t, play(t, pipeline.Task{Issue: 1, Title: "Task"}, "plan ok").Events, shopRepo, 1, today.Add(-time.Hour))
 	for _, id := range []string{"auth", "mail"} {
@@ -77,26 +81,10 @@ func TestRunsOfModules(t *testing.T) {
 	has(t, s.get(t, "/runs?parts=1", 200), "-/runs/2")
 }
 
-// Many runs are paged through; what one does not see is not there.
-func TestRuns(t *testing.T) {
-	s := newSite(t)
-	has(t, s.get(t, "/runs", 200), "No runs here")
-	s.fill(t)
-	page := s.get(t, "/runs", 200)
-	has(t, page, "acme/secret", `rel="next"`, "-Newest")
-	has(t, s.get(t, "/runs?before=46", 200), "Newest", `href="/runs/45"`, `-href="/runs/46"`, "-Older")
-	has(t, s.get(t, "/runs?state=verified&repo=acme/shop", 200), "verified", "acme/shop", "-acme/secret #")
-	has(t, s.get(t, "/runs?repo=acme/shopp", 404), "Did you mean acme/shop?")
-	has(t, s.get(t, "/runs?state=dead", 400), "There is no state")
-	has(t, s.get(t, "/runs?before=x", 400), "takes a run")
-	s.viewer = person{repos: []string{"acme/shop"}}
-	has(t, s.get(t, "/runs", 200), "acme/shop", "-acme/secret")
-	has(t, s.get(t, "/runs?repo=acme/secret", 404), "-Did you mean acme/secret")
-}
-
 // What has changed is told to those who see it, and to them alone; who listens
 // does not keep a server from stopping.
 func TestLive(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.viewer = person{repos: []string{"acme/shop"}}
 	web := httptest.NewServer(s.router)
@@ -137,6 +125,7 @@ func TestLive(t *testing.T) {
 
 // Static files are found by an address that changes with them, and nothing else is.
 func TestStatic(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	at, err := asset("style.css")
 	if err != nil {

@@ -42,6 +42,7 @@ func (s *site) dead(t testing.TB, guid, why string) {
 
 // Deliveries that nothing follows from are left out, until somebody asks for all.
 func TestQuietDeliveries(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.fill(t, "clean")
 	s.deliver(t, record.Delivery{Repo: "acme/shop", Action: "labeled"},
@@ -64,6 +65,7 @@ func TestQuietDeliveries(t *testing.T) {
 // Covers lessons 18: every delivery has a visible outcome; who may not see a
 // repository does not see its deliveries.
 func TestDeliveries(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	has(t, s.get(t, "/deliveries", 200), "No deliveries that", "/webhook")
 	has(t, s.get(t, "/deliveries?all=1", 200), "No deliveries.", "/webhook")
@@ -106,6 +108,7 @@ func TestDeliveries(t *testing.T) {
 
 // Many deliveries are paged through: each is on one page.
 func TestDeliveryPages(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.deliver(t, make([]record.Delivery, 2*deliveriesShown+3)...)
 	seen, at, pages := map[string]bool{}, "/deliveries?state=waiting", 0
@@ -128,6 +131,7 @@ func TestDeliveryPages(t *testing.T) {
 // A payload is for those who may write, without secrets; a delivery is handled again
 // at the word of the same.
 func TestDelivery(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	token := "ghp_" + strings.Repeat("a", 36)
 	s.deliver(t, record.Delivery{Repo: "acme/shop",
@@ -177,6 +181,7 @@ func TestDelivery(t *testing.T) {
 
 // Whatever a payload is, what is shown of it is small, legible, and holds no secret.
 func TestShowPayload(t *testing.T) {
+	t.Parallel()
 	token := "ghp_" + strings.Repeat("a", 36)
 	deep := strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000)
 	for name, c := range map[string]struct {

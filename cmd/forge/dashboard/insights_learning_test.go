@@ -109,6 +109,7 @@ func experienced(rng *rand.Rand, runs int) (e experience) {
 
 // Covers M3: what learning is worth, with how sure that is, and what cannot be told.
 func TestLearning(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.fill(t, "clean", "wall")
 	s.learns(0)
@@ -139,6 +140,7 @@ func TestLearning(t *testing.T) {
 // A viewer is told of their repositories only: no sums over others, no words of
 // learnings of others, or of the organisation's, which may come from any.
 func TestLearningRestricted(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.fill(t, "clean", "wall")
 	asked := s.learns(200, "acme/shop", "acme/secret")
@@ -168,6 +170,7 @@ func TestLearningRestricted(t *testing.T) {
 }
 
 func TestForestRow(t *testing.T) {
+	t.Parallel()
 	in := func(v, low, high float64) *impact.Interval {
 		return &impact.Interval{Value: v, Low: low, High: high, Known: true}
 	}

@@ -106,6 +106,7 @@ func observed(rng *rand.Rand, d metrics.Definition, label string, at int, day in
 // Covers M1, M2, V6: every metric of the loops in its unit, with interval, trend and
 // labels; the targets; the period and the repository; nothing when there is nothing.
 func TestInsights(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	page := s.get(t, "/insights", 200)
 	has(t, page, "0 runs ended", "no data", "4 without data", "-<rect", "-class=\"plot\"", "-NaN", "-Inf")
@@ -126,6 +127,7 @@ func TestInsights(t *testing.T) {
 // Covers V6: the page opens with six figures and the targets; all else is behind links
 // that work without a script, and keep the choice.
 func TestInsightsTabs(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.measure(t, 1, 60)
 	page := s.get(t, "/insights?days=30&repo=acme/repo00", 200)
@@ -161,6 +163,7 @@ func TestInsightsTabs(t *testing.T) {
 
 // The table under a chart says what the report says, with gaps as gaps.
 func TestChartNumbers(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.measure(t, 1, 60)
 	var rep metrics.Report
@@ -193,6 +196,7 @@ func TestChartNumbers(t *testing.T) {
 }
 
 func TestInsightsMistakes(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.fill(t, "clean")
 	has(t, s.get(t, "/insights?days=13", 400), "Did you mean days=7?", "7, 30 and 90")
@@ -206,6 +210,7 @@ func TestInsightsMistakes(t *testing.T) {
 
 // The same numbers as files: each label is one cell, and what is not known is empty.
 func TestInsightsFiles(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.measure(t, 1, 14)
 	w := s.answer(t, "/insights?days=7&format=csv", 200)
@@ -225,6 +230,7 @@ func TestInsightsFiles(t *testing.T) {
 
 // A viewer sees sums over just their repositories.
 func TestInsightsRestricted(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.measure(t, 3, 30)
 	count := func(path string) (runs int64) {
@@ -255,6 +261,7 @@ func TestInsightsRestricted(t *testing.T) {
 }
 
 func TestScale(t *testing.T) {
+	t.Parallel()
 	e := func(v, low, high float64) *metrics.Estimate {
 		return &metrics.Estimate{N: 2, Value: v, Interval: &[2]float64{low, high}}
 	}

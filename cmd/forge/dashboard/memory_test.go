@@ -73,6 +73,7 @@ func listed(page string) (out []string) {
 
 // What is remembered is listed most confident first, as decay leaves it, and found by words.
 func TestMemoryList(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	has(t, s.get(t, "/memory", 200), "Nothing is remembered yet", "/forge remember")
 	ids := s.remember(t,
@@ -109,6 +110,7 @@ func TestMemoryList(t *testing.T) {
 
 // A memory of many pages can be gone through: each learning is on one of them.
 func TestMemoryPages(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	var list []pipeline.Learning
 	for i := range 2*memoriesShown + 7 {
@@ -138,6 +140,7 @@ func TestMemoryPages(t *testing.T) {
 // What is remembered of an organisation is seen by those who see every repository of
 // it that Forge has runs in.
 func TestSeesScope(t *testing.T) {
+	t.Parallel()
 	repos := []string{"acme/secret", "acme/shop", "other/x"}
 	for _, c := range []struct {
 		sees  []string // nil: everything
@@ -161,6 +164,7 @@ func TestSeesScope(t *testing.T) {
 // Who does not see a repository finds nothing of what is remembered of it, nor can
 // they tell whether there is anything.
 func TestMemoryOfOthers(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.fill(t, "clean", "weighed") // runs in acme/shop and acme/secret
 	s.remember(t, pipeline.Learning{Scope: shop, Content: "Ours", Base: 0.5}, pipeline.Learning{Scope: secret, Content: "Theirs", Base: 0.5},
@@ -201,6 +205,7 @@ func TestMemoryOfOthers(t *testing.T) {
 // All that is known of a learning is on its page: what speaks for it, who changed it,
 // and what it did.
 func TestLearningPage(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.fill(t, "weighed", "clean")
 	ann, bob := pipeline.Actor{ID: 1, Login: "ann"}, pipeline.Actor{ID: 2, Login: "bob"}
@@ -248,6 +253,7 @@ func TestLearningPage(t *testing.T) {
 
 // What a poisoned learning held back is found from its page.
 func TestWhatALearningHeldBack(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	id := s.remember(t, pipeline.Learning{Scope: shop, Content: "Do not say so", Base: 0.7, Source: pipeline.SourceDismissal})[0]
 	ref := &pipeline.PhaseRef{Phase: pipeline.PhaseReview, Iteration: 2}
@@ -261,6 +267,7 @@ func TestWhatALearningHeldBack(t *testing.T) {
 
 // Text of strangers stays text, and shows what it hides.
 func TestHostileMemory(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	id := s.remember(t, pipeline.Learning{Scope: shop, Content: hostileWords, Context: hostileWords,
 		Category: pipeline.Category(hostileWords[:40]), Paths: []string{hostileWords}, Tags: []string{hostileWords}, Key: hostileWords, Base: 0.5,
@@ -282,6 +289,7 @@ func TestHostileMemory(t *testing.T) {
 
 // Covers lessons 20: people can mend a learning, it is kept who did and what was before.
 func TestEditLearning(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.remember(t, pipeline.Learning{Scope: shop, Content: "Wrap errors", Context: "in Go", Paths: []string{"a.go", "b.go"},
 		Tags: []string{"go"}, Category: "style", Base: 0.5})
@@ -342,6 +350,7 @@ func TestEditLearning(t *testing.T) {
 
 // Of many who save at the same time, one is taken; evidence in between is no conflict.
 func TestConcurrentEdits(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	id := s.remember(t, pipeline.Learning{Scope: shop, Content: "Wrap errors", Base: 0.5})[0]
 	l, err := s.db.Learning(t.Context(), id)
@@ -377,6 +386,7 @@ func TestConcurrentEdits(t *testing.T) {
 
 // Forgetting is asked about first, and is for good.
 func TestForgetLearning(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.remember(t, pipeline.Learning{Scope: shop, Content: "Wrap errors", Base: 0.5})
 	page := s.get(t, "/memory/1/forget", 200)
@@ -401,6 +411,7 @@ func TestForgetLearning(t *testing.T) {
 // Covers lessons 20: the line of a learning's confidence ends where reading it does,
 // whatever happened to it.
 func TestCourse(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		ago := func(name string) time.Time {
 			return today.Add(-time.Duration(rapid.Int64Range(0, int64(400*24*time.Hour)).Draw(t, name)))
@@ -448,6 +459,7 @@ func TestCourse(t *testing.T) {
 
 // A line shows rises, falls, decay, and where it ends.
 func TestCourseByHand(t *testing.T) {
+	t.Parallel()
 	at := func(days int) time.Time { return today.AddDate(0, 0, days) }
 	l := pipeline.Learning{Type: pipeline.LearningEpisodic, Base: 0.8, Created: at(-90), State: pipeline.LearningForgotten, Source: "gap"}
 	evidence := []pipeline.Evidence{{Delta: 0.1, Why: "ann applied it", At: at(-45)}, {Delta: 0.5, Why: "was wrong", At: at(-44), Off: true}}

@@ -16,6 +16,7 @@ import (
 // What runs where and what goes wrong there is shown to who sees the repository, and
 // what alerts say does nothing on the page. Covers P2, S24.
 func TestProductionPages(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	has(t, s.get(t, "/production", 200), "No deployment is known", "No incident was ever seen")
 	hooks := map[string]production.Hook{"shop": {Name: "shop", Kind: production.HookAlertmanager, Repo: "acme/shop"},

@@ -74,6 +74,7 @@ const (
 // Covers T7, V4, V5: every answer can be given on the page, and does what it does in
 // a comment.
 func TestAnswer(t *testing.T) {
+	t.Parallel()
 	s := waiting(t)
 	for _, c := range []struct{ name, script, choice, field, value, told, state string }{
 		{"continue", stuck, "continue", "n", "3", `continue "3" "look at\nthe caller" by ann via dashboard: 1 events`, "running"},
@@ -120,6 +121,7 @@ func TestAnswer(t *testing.T) {
 
 // What cannot be done is said, changes nothing, and loses no words.
 func TestRefusedAnswer(t *testing.T) {
+	t.Parallel()
 	const said = "my long <words>"
 	s := waiting(t)
 	for _, c := range []struct {
@@ -166,6 +168,7 @@ func TestRefusedAnswer(t *testing.T) {
 // An answer to a question that somebody else has answered meanwhile changes nothing,
 // and says who was faster.
 func TestAnsweredMeanwhile(t *testing.T) {
+	t.Parallel()
 	s := waiting(t)
 	mine := s.form(t, "/runs/1", "choice", "continue", "gate", "gate/1", "text", "look at the caller")
 	s.viewer = person{login: "bob"}
@@ -179,6 +182,7 @@ func TestAnsweredMeanwhile(t *testing.T) {
 
 // Between looking and telling somebody may be faster: then the engine's word counts.
 func TestAnsweredAtTheSameMoment(t *testing.T) {
+	t.Parallel()
 	s := waiting(t)
 	s.pages.Tell = func(context.Context, int64, string, command.Line, pipeline.Actor, string) (string, error) {
 		return "Thank you, but that question was answered already.", nil
@@ -191,6 +195,7 @@ func TestAnsweredAtTheSameMoment(t *testing.T) {
 
 // An answer that cannot be passed on is not lost.
 func TestAnswerThatFails(t *testing.T) {
+	t.Parallel()
 	s := waiting(t)
 	s.pages.Tell = func(context.Context, int64, string, command.Line, pipeline.Actor, string) (string, error) {
 		return "", errors.New("disk full")
@@ -217,6 +222,7 @@ func FuzzReadAnswer(f *testing.F) {
 
 // Who may only read changes nothing, and who does not see a run learns nothing of it.
 func TestWhoMayAnswer(t *testing.T) {
+	t.Parallel()
 	s := waiting(t)
 	form := s.form(t, "/runs/1", "choice", "accept")
 	s.viewer = person{login: "eve", repos: []string{"acme/shop"}, writes: []string{}}

@@ -8,6 +8,7 @@ import (
 // A run whose log another version wrote is shown: events of types that this one
 // does not know, fields that it does not know, and events that lack what it expects.
 func TestRunOfAnotherVersion(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.fill(t, "two_bounces")
 	for _, q := range []string{

@@ -10,6 +10,7 @@ import (
 
 // A long log is read page by page.
 func TestEvents(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	p := play(t, pipeline.Task{Issue: 7, Title: "x"}, stuck)
 	s.keep(t, busy(p.Events, 400), shopRepo, 7, today)
@@ -22,6 +23,7 @@ func TestEvents(t *testing.T) {
 
 // A tape is read page by page, a long answer part by part.
 func TestTape(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	p := play(t, pipeline.Task{Issue: 7, Title: "x"}, goesOn)
 	s.keep(t, busy(p.Events, 150), shopRepo, 7, today)

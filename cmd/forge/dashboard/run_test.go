@@ -79,6 +79,7 @@ test TestTotal 0.9`
 // Covers V10 and M4: a run's page says where it stands, what it waits for and what
 // failed where.
 func TestRunPage(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	p := play(t, pipeline.Task{Issue: 7, Title: "The total is wrong\nsecond line", URL: "https://github.example/acme/shop/issues/7"}, stuck)
 	s.keep(t, busy(p.Events, 100), shopRepo, 7, today.Add(-time.Hour))
@@ -115,6 +116,7 @@ func TestRunPage(t *testing.T) {
 
 // Covers V10: what a run waits for besides an answer is said at its top.
 func TestStanding(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	for _, c := range []struct {
 		script string
@@ -130,10 +132,20 @@ func TestStanding(t *testing.T) {
 	}
 }
 
-// Every script of the loop has a page, its events and its tape.
-func TestEveryRunHasAPage(t *testing.T) {
+// Many runs are paged through; every script of the loop has a page, its events and its
+// tape; what one does not see is not there.
+func TestRuns(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
+	has(t, s.get(t, "/runs", 200), "No runs here")
 	s.fill(t)
+	page := s.get(t, "/runs", 200)
+	has(t, page, "acme/secret", `rel="next"`, "-Newest")
+	has(t, s.get(t, "/runs?before=46", 200), "Newest", `href="/runs/45"`, `-href="/runs/46"`, "-Older")
+	has(t, s.get(t, "/runs?state=verified&repo=acme/shop", 200), "verified", "acme/shop", "-acme/secret #")
+	has(t, s.get(t, "/runs?repo=acme/shopp", 404), "Did you mean acme/shop?")
+	has(t, s.get(t, "/runs?state=dead", 400), "There is no state")
+	has(t, s.get(t, "/runs?before=x", 400), "takes a run")
 	rows, err := s.db.Runs(t.Context(), store.Filter{Limit: 1000})
 	if err != nil || len(rows) < 50 {
 		t.Fatalf("%d runs, %v", len(rows), err)
@@ -148,10 +160,14 @@ func TestEveryRunHasAPage(t *testing.T) {
 			t.Errorf("run %d is %s, and its page has a question: %v", r.ID, r.State, gate)
 		}
 	}
+	s.viewer = person{repos: []string{"acme/shop"}}
+	has(t, s.get(t, "/runs", 200), "acme/shop", "-acme/secret")
+	has(t, s.get(t, "/runs?repo=acme/secret", 404), "-Did you mean acme/secret")
 }
 
 // Covers V10: what happened is seen in a row for each iteration.
 func TestTimeline(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, script, want string }{
 		{"clean", "plan ok\nimplement a\nreview ok\ntest ok", "1: ann | plan done | implement done | review passed | test passed | verified"},
 		{"sent back", "plan ok\nimplement a\nreview error x\nimplement b\nreview ok\ntest ok",
@@ -194,6 +210,7 @@ func TestTimeline(t *testing.T) {
 
 // What agents told each other stands in the row, with who decided it.
 func TestTimelineOfFeedback(t *testing.T) {
+	t.Parallel()
 	cfg := config.Default()
 	cfg.Upstream.Enabled = true
 	p := pipelinetest.New(cfg, pipeline.Task{Issue: 1, Title: "x"})
@@ -216,6 +233,7 @@ func TestTimelineOfFeedback(t *testing.T) {
 // What other versions wrote is shown as far as it is understood: no event, with or
 // without what it carries, breaks a page.
 func TestOtherVersions(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("../../../pipeline/testdata/loop/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
@@ -276,6 +294,7 @@ func TestOtherVersions(t *testing.T) {
 // What is hostile stays text; what is much is cut, and the page says how much more
 // there is.
 func TestHostileRun(t *testing.T) {
+	t.Parallel()
 	const nasty = `</script><script>alert(1)</script><img src=x onerror=alert(2)>`
 	s := newSite(t)
 	p := play(t, pipeline.Task{Issue: 7, Title: nasty + strings.Repeat("w", 5000), URL: "javascript:alert(1)"},
@@ -303,6 +322,7 @@ func TestHostileRun(t *testing.T) {
 
 // Covers V1 to V3: regressions, flaky tests and coverage are named by iteration.
 func TestTestRows(t *testing.T) {
+	t.Parallel()
 	run := &pipeline.Run{
 		Baseline: &pipeline.TestReport{Total: 4, Passed: 4, Coverage: &pipeline.Coverage{Lines: 61.25, Changed: -1}, Suites: []pipeline.Suite{{Name: "go test"}}},
 		Loop: pipeline.Loop{Iterations: []pipeline.Iteration{{Number: 1}, {Number: 2, Tests: &pipeline.TestReport{None: "no tests here"}},
@@ -325,6 +345,7 @@ func TestTestRows(t *testing.T) {
 
 // A row in which very much happened is cut in the middle, and still sums all of it up.
 func TestLongRow(t *testing.T) {
+	t.Parallel()
 	p := play(t, pipeline.Task{Issue: 1, Title: "x"}, "plan ok\nimplement a\nreview ok")
 	events, ref := p.Events, *p.Run.Active
 	for range 200 {
@@ -350,6 +371,7 @@ func TestLongRow(t *testing.T) {
 
 // However much was found, the worst of what is open is shown, and the rest counted.
 func TestManyFindings(t *testing.T) {
+	t.Parallel()
 	run := &pipeline.Run{}
 	for i := range 10_000 {
 		is := pipeline.Issue{Finding: &pipeline.Finding{Severity: pipeline.SeverityInfo}, State: "fixed", FixedIn: "abc"}
@@ -375,6 +397,7 @@ func TestManyFindings(t *testing.T) {
 
 // What people decided about a finding is shown with who and why.
 func TestFates(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	p := play(t, pipeline.Task{Issue: 7, Title: "x"},
 		"plan ok\nimplement a\nreview error one, error two, warning three\nimplement b\nreview error two\nimplement c\nreview error one, error two")
@@ -398,6 +421,7 @@ func TestFates(t *testing.T) {
 
 // What was remembered is shown with what became of it.
 func TestRunMemory(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.fill(t, "clean")
 	ctx := t.Context()
@@ -425,6 +449,7 @@ func TestRunMemory(t *testing.T) {
 
 // A run that works without memory says so.
 func TestRunWithoutMemory(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.fill(t, "clean")
 	has(t, s.get(t, "/runs/1", 200), "-works without what Forge has learnt")
@@ -461,6 +486,7 @@ func BenchmarkRun(b *testing.B) {
 // What a verdict rests on is on the page: who let what pass, what the reviewer withdrew or
 // upheld, and what tests did before the work.
 func TestRunShowsTheVerdict(t *testing.T) {
+	t.Parallel()
 	run := &pipeline.Run{Consent: pipeline.Consent{
 		Waivers: []pipeline.Waiver{{By: pipeline.Actor{Login: "ann"}, What: "1 test failed before", At: today, Head: "1234567890"}}},
 		Loop: pipeline.Loop{Findings: []pipeline.Issue{
@@ -494,6 +520,7 @@ func TestRunShowsTheVerdict(t *testing.T) {
 
 // Covers V6, V10: the page of a run has its modules, with when they were worked on.
 func TestModulesOnPages(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	p := play(t, pipeline.Task{Issue: 7, Title: "Three things"}, `plan split a, b needs a, c
 part a: plan given
@@ -512,6 +539,7 @@ part b: implement unable which <b>colour</b>?`)
 
 // A module that is at work again is drawn until now, and is what the whole waits for.
 func TestModuleAtWorkAgain(t *testing.T) {
+	t.Parallel()
 	row := func(id, state, merged string, minutes int) moduleRow {
 		return moduleRow{Row: module.Row{Module: module.Module{ID: id}, Part: module.Part{ID: id, State: state, Merged: merged, Started: today, Ended: today.Add(time.Duration(minutes) * time.Minute)}}}
 	}

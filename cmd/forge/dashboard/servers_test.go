@@ -9,6 +9,7 @@ import (
 
 // The servers stand on a page with how they are, for those who see everything.
 func TestServersPage(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	has(t, s.get(t, "/servers", 200), "No server is on the list")
 	for i, p := range []store.Peer{

@@ -178,6 +178,7 @@ func acts(i *production.Incident) string {
 // What the settings let happen is done, once, and people are told; without them nothing
 // is.
 func TestAnswersBySettings(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name                 string
 		settings             config.Production
@@ -195,6 +196,7 @@ func TestAnswersBySettings(t *testing.T) {
 		{"all", config.Production{Ask: true, Issue: true, Run: true, Revert: true, RollBack: true}, "issue done, rollback done, revert done, run done, ask done", 1, 1, 1, 3, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			b, h := newBench(t), newFakeActions(tt.settings)
 			b.goesBad(h, "acme/shop")
 			for range 3 {
@@ -224,6 +226,7 @@ func TestAnswersBySettings(t *testing.T) {
 // are asked, with the reason. Once it is known, by GitHub or by the source, the incident
 // is correlated again.
 func TestSourceNamesWhatIsNotKnownYet(t *testing.T) {
+	t.Parallel()
 	names := func(o *production.Observation) { o.Deployment = 3 }
 	for _, later := range []bool{false, true} { // the alert overtakes the deployment's webhook, or names it in the end
 		b, h := newBench(t), newFakeActions(config.Production{RollBack: true, Ask: true})
@@ -271,6 +274,7 @@ func TestSourceNamesWhatIsNotKnownYet(t *testing.T) {
 // What was done by itself is told at the pull request and at the issue of the run that it
 // came from, though nothing else is switched on.
 func TestPeopleAreToldOfRollBacks(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		settings config.Production
 		want     string
@@ -297,6 +301,7 @@ func TestPeopleAreToldOfRollBacks(t *testing.T) {
 
 // While work is paused nothing is done and nobody is told; then both, once.
 func TestPausedIncidents(t *testing.T) {
+	t.Parallel()
 	b, h := newBench(t), newFakeActions(config.Production{Tell: true, Ask: true, Issue: true, Run: true})
 	pause := func(repo string, paused bool) {
 		t.Helper()
@@ -338,6 +343,7 @@ func TestPausedIncidents(t *testing.T) {
 // A migration in the way, or anything that GitHub refuses, becomes a question, and is
 // not tried again by itself.
 func TestRefusedRollBackAsks(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(*fakeActions){
 		"a migration": func(h *fakeActions) { h.files = []string{"db/migrations/7.sql"} },
 		"no permission": func(h *fakeActions) {
@@ -367,6 +373,7 @@ func TestRefusedRollBackAsks(t *testing.T) {
 // whatever restarts; what else is due is not held up. After an hour it is given up, and
 // people are asked.
 func TestAnswerThatFails(t *testing.T) {
+	t.Parallel()
 	b, h := newBench(t), newFakeActions(config.Production{Issue: true, Revert: true, Ask: true})
 	var tries []time.Duration
 	began := b.now
@@ -381,7 +388,7 @@ func TestAnswerThatFails(t *testing.T) {
 	for b.now.Sub(began) < 50*time.Minute {
 		b.observe("acme/shop", fmt.Sprint("errors", len(tries)%3), production.StatusFiring)
 		b.live(h)
-		b.now = b.now.Add(10 * time.Second)
+		b.now = b.now.Add(30 * time.Second)
 	}
 	if got := fmt.Sprint(tries); got != "[0s 1m0s 3m0s 7m0s 15m0s 30m0s 45m0s]" {
 		t.Errorf("tried after %s", got)
@@ -413,6 +420,7 @@ func TestAnswerThatFails(t *testing.T) {
 // What a roll-back would change cannot be looked up: that is tried again after a while,
 // too, and stands against it in the end.
 func TestRollBackOfUnknownFiles(t *testing.T) {
+	t.Parallel()
 	b, h := newBench(t), newFakeActions(config.Production{RollBack: true, Ask: true})
 	looked := 0
 	h.at = func(point string) error {
@@ -424,11 +432,11 @@ func TestRollBackOfUnknownFiles(t *testing.T) {
 	}
 	b.goesBad(h, "acme/shop")
 	b.restart(h)
-	for range 31 * 6 {
+	for range 31 * 2 {
 		b.observe("acme/shop", "errors", production.StatusFiring)
 		b.must(b.Follow(t.Context()))
 		_ = b.Act(t.Context())
-		b.now = b.now.Add(10 * time.Second)
+		b.now = b.now.Add(30 * time.Second)
 	}
 	i := b.incident(1)
 	if acts(i) != "rollback refused, ask done" || looked != 6 || len(h.deployed["acme/shop"]) != 2 ||
@@ -437,13 +445,16 @@ func TestRollBackOfUnknownFiles(t *testing.T) {
 	}
 }
 
-// The server dies a hundred times around roll-backs, and people deploy in between:
+// The server dies again and again around roll-backs, and people deploy in between:
 // there is one deployment, or one question, never two, and none over a human's.
-func TestKillsAroundRollBack(t *testing.T) {
+func TestKillsAroundRollBack(t *testing.T) { killAroundRollBack(t, 20) }
+
+func killAroundRollBack(t *testing.T, times int) {
+	t.Parallel()
 	b := newBench(t)
 	r := rand.New(rand.NewPCG(14, 1))
 	kills, rolled, asked := 0, 0, 0
-	for n := 0; kills < 100; n++ {
+	for n := 0; kills < times; n++ {
 		repo := fmt.Sprintf("acme/shop%d", n)
 		h := newFakeActions(config.Production{RollBack: true, Ask: true})
 		b.restart(h)
@@ -503,6 +514,7 @@ func TestKillsAroundRollBack(t *testing.T) {
 
 // A roll-back that was begun long ago is looked for, and not made any more.
 func TestLateRollBack(t *testing.T) {
+	t.Parallel()
 	for _, made := range []bool{false, true} {
 		b, h := newBench(t), newFakeActions(config.Production{RollBack: true, Ask: true})
 		b.goesBad(h, "acme/shop")
@@ -532,6 +544,7 @@ func TestLateRollBack(t *testing.T) {
 // What people say is done if it may be, and answered if not; those of another
 // repository have no say.
 func TestChoicesOfPeople(t *testing.T) {
+	t.Parallel()
 	b, h := newBench(t), newFakeActions(config.Production{Ask: true})
 	b.goesBad(h, "acme/shop")
 	b.live(h)
@@ -596,6 +609,7 @@ func TestChoicesOfPeople(t *testing.T) {
 // What a server that died has taught is taken back by a dismissal, although nobody has
 // written down that it was taught.
 func TestDismissedWhileTaught(t *testing.T) {
+	t.Parallel()
 	b, h := newBench(t), newFakeActions(config.Production{RollBack: true})
 	b.goesBad(h, "acme/shop")
 	b.live(h)
@@ -625,6 +639,7 @@ func TestDismissedWhileTaught(t *testing.T) {
 // Who has write access says what goes wrong, as a monitor would: it is looked up what it may
 // come from, and people are asked; by itself nothing is done. Said again it is the same.
 func TestPeopleOpenIncidents(t *testing.T) {
+	t.Parallel()
 	b, h := newBench(t), newFakeActions(config.Production{Ask: true, RollBack: true, Revert: true, Environments: []string{"production"}})
 	for n, minutes := range []int{300, 3} {
 		b.send("deployment_status", deployment(int64(n+1), "success", fmt.Sprint(n+1), b.now.Add(-time.Duration(minutes)*time.Minute)))
@@ -659,6 +674,7 @@ func TestPeopleOpenIncidents(t *testing.T) {
 // Whoever is asked about something critical that goes on is reminded once, a quarter of an
 // hour later, unless somebody has said something by then.
 func TestQuestionIsReminded(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name   string
 		change func(b *bench)

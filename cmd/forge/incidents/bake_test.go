@@ -6,12 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -79,6 +75,7 @@ func newWatched(t *testing.T, p config.Production) *watched {
 
 // A panic over one deployment is an error, and the next look comes. Covers reliability 9.
 func TestPanicOverADeployment(t *testing.T) {
+	t.Parallel()
 	s := New(Options{Log: slog.New(slog.DiscardHandler)})
 	if err := s.guarded(t.Context(), func() error { panic("a poisonous deployment") }); err == nil || !strings.Contains(err.Error(), "a poisonous deployment") {
 		t.Errorf("guarded: %v", err)
@@ -119,6 +116,7 @@ func (w *watched) said() string {
 // A deployment of Forge's work is measured for its whole time, across restarts, and then
 // its run and its pull request are told that it is healthy. Covers V12.
 func TestBakeIsHealthy(t *testing.T) {
+	t.Parallel()
 	w := newWatched(t, config.Production{BakeMinutes: 5})
 	w.opts.Checks[0].Repo, w.opts.Queries[0].Repo = "Acme/Shop", "Acme/Shop" // letter case does not count
 	w.restart()
@@ -144,6 +142,7 @@ acme/shop bake/1/healthy #41: **In production, healthy since 2026-03-01 10:00 UT
 // A query that gets worse after the deployment is an incident that is attributed to it,
 // and over when the query is as before.
 func TestBakeIsUnhealthy(t *testing.T) {
+	t.Parallel()
 	w := newWatched(t, config.Production{BakeMinutes: 30})
 	w.deploy(1, "production")
 	w.minutes(2)
@@ -171,6 +170,7 @@ func TestBakeIsUnhealthy(t *testing.T) {
 
 // What showed something only in the beginning is not healthy.
 func TestBakeIsBlindAtTheEnd(t *testing.T) {
+	t.Parallel()
 	w := newWatched(t, config.Production{BakeMinutes: 5})
 	w.deploy(1, "production")
 	w.minutes(4)
@@ -184,6 +184,7 @@ func TestBakeIsBlindAtTheEnd(t *testing.T) {
 
 // What shows nothing is never healthy, and no incident.
 func TestBakeIsUnknown(t *testing.T) {
+	t.Parallel()
 	w := newWatched(t, config.Production{BakeMinutes: 5})
 	w.deploy(1, "production")
 	w.errors.Store("")
@@ -198,6 +199,7 @@ func TestBakeIsUnknown(t *testing.T) {
 
 // Nothing is looked at where the settings want nothing, or the server measures nothing.
 func TestBakeIsOff(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		settings config.Production
 		change   func(*watched)
@@ -209,6 +211,7 @@ func TestBakeIsOff(t *testing.T) {
 		"other repository":  {config.Production{BakeMinutes: 5}, func(w *watched) { w.opts.Checks[0].Repo, w.opts.Queries[0].Repo = "acme/web", "acme/web" }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWatched(t, c.settings)
 			c.change(w)
 			w.restart()
@@ -225,6 +228,7 @@ func TestBakeIsOff(t *testing.T) {
 
 // Killed at any moment, what is to be said is said once.
 func TestBakeAfterKill(t *testing.T) {
+	t.Parallel()
 	for after := range 8 {
 		w := newWatched(t, config.Production{BakeMinutes: 2})
 		w.deploy(1, "production")
@@ -250,6 +254,7 @@ func TestBakeAfterKill(t *testing.T) {
 
 // What Prometheus may answer that shows nothing, and why.
 func TestReadWindow(t *testing.T) {
+	t.Parallel()
 	for body, want := range map[string]string{
 		`<html>`: "answers 200, and not as Prometheus does",
 		`{"status":"error","error":"parse error: x"}`:                                                                                                  "main answers 200: parse error: x",
@@ -272,61 +277,10 @@ func TestReadWindow(t *testing.T) {
 	}
 }
 
-// Debian's own Prometheus is asked, and answers.
-func TestPrometheus(t *testing.T) {
-	if _, err := exec.LookPath("prometheus"); err != nil {
-		t.Skip("needs prometheus: install it")
-	}
-	shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, "# TYPE load gauge\nload{cpu=\"0\"} 2\nload{cpu=\"1\"} 4\n")
-	}))
-	defer shop.Close()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := l.Addr().String()
-	l.Close()
-	dir := t.TempDir()
-	file := filepath.Join(dir, "prometheus.yml")
-	text := fmt.Sprintf("global: {scrape_interval: 1s}\nscrape_configs: [{job_name: shop, static_configs: [{targets: ['%s']}]}]\n", shop.Listener.Addr())
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	cmd := exec.CommandContext(ctx, "prometheus", "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+at)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { stop(); _ = cmd.Wait() }()
-	ask := func(query string) (*production.Window, string) {
-		q := settings.Query{Prometheus: settings.Prometheus{Name: "main", URL: "http://" + at}, Query: query}
-		return window(t.Context(), q, time.Now().Add(-30*time.Second), time.Now())
-	}
-	deadline := time.Now().Add(time.Minute)
-	w, why := ask("sum(load)")
-	for ; w == nil && time.Now().Before(deadline); w, why = ask("sum(load)") {
-		time.Sleep(100 * time.Millisecond)
-	}
-	if w == nil || w.Mean != 6 || w.Peak != 6 {
-		t.Fatalf("%+v, %q", w, why)
-	}
-	for query, want := range map[string]string{"load": "the query has 2 results", "absent_metric": "there is no data",
-		"sum(": "main answers 400: ", "sum(load)/0": "infinite"} {
-		if w, why := ask(query); w != nil || !strings.Contains(why, want) {
-			t.Errorf("%s: %+v, %q, want %q", query, w, why, want)
-		}
-	}
-	stop()
-	_ = cmd.Wait()
-	if w, why := ask("sum(load)"); w != nil || why != "main gives no answer" {
-		t.Errorf("away: %+v, %q", w, why)
-	}
-}
-
 // A deployment that was not to be watched is, once the settings say so; watches of one
 // round look at a health check once.
 func TestBakeIsSwitchedOn(t *testing.T) {
+	t.Parallel()
 	w := newWatched(t, config.Production{})
 	w.deploy(1, "production")
 	w.must(w.Bake(t.Context()))

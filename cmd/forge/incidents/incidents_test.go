@@ -95,6 +95,7 @@ func deployment(id int64, state, sha string, at time.Time) string {
 // What a monitor says becomes an incident, with a log of the three events' names.
 // Covers P1, P2, M4.
 func TestAlertsBecomeIncidents(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	got := b.send("hook/prom", alerts("firing", "Errors"), alerts("firing", "Errors"), alerts("resolved", "Other"), "nonsense")
 	want := []string{"incident 1: opened", "incident 1: seen again", "over, and nothing was known of it",
@@ -144,6 +145,7 @@ func TestAlertsBecomeIncidents(t *testing.T) {
 // GitHub's deployments are kept, whoever makes them; one that fails is an incident
 // until one succeeds.
 func TestDeploymentsAreKept(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	got := b.send("deployment_status", deployment(1, "success", "a", start), deployment(2, "in_progress", "b", start.Add(time.Minute)))
 	if got[0] != "deployment 1 to production is success" {
@@ -167,6 +169,7 @@ func TestDeploymentsAreKept(t *testing.T) {
 
 // Two servers that handle the same deliveries make one incident of them.
 func TestTwoServers(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(b.DB.KeepDeliveries(t.Context(), []record.Delivery{
 		{GUID: "x", Event: "hook/prom", Received: b.now, Payload: []byte(alerts("firing", "Errors")), Lane: Lane}}))
@@ -187,6 +190,7 @@ func TestTwoServers(t *testing.T) {
 }
 
 func TestDismissAndMute(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.send("hook/prom", alerts("firing", "Errors"))
 	b.must(Mute(t.Context(), b.DB, 1, "ann", 2*time.Hour, b.now))
@@ -222,6 +226,7 @@ func (b *bench) run(args ...string) (string, error) {
 }
 
 func TestCommands(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	says := func(want string, args ...string) {
 		t.Helper()

@@ -21,6 +21,7 @@ import (
 // A service that fails its check is an incident after some failures in a row, with what
 // it answered; well again, it recovers. Covers P1.
 func TestHealthCheckBecomesIncident(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	var status atomic.Int64
 	var cut atomic.Bool
@@ -81,6 +82,7 @@ func TestHealthCheckBecomesIncident(t *testing.T) {
 // A check reaches no address within, whatever its name says, follows no redirect
 // there, and shows nothing then: it neither passes nor fails. Covers S9.
 func TestHealthChecksStayOutside(t *testing.T) {
+	t.Parallel()
 	var asked atomic.Int64
 	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
 	defer inside.Close()

@@ -16,6 +16,7 @@ func said(key, content string, weight float64) pipeline.Learning {
 // Whatever the texts, what stands around the section stays, and putting it in twice
 // is putting it in once.
 func TestSectionKeepsTheRest(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		lines := rapid.SliceOfN(rapid.SampledFrom([]string{"", "# Agents", "text", "- `x`", agentsBegin + " ", agentsEnd, "  " + agentsEnd + "\r"}), 0, 8)
 		text := strings.Join(lines.Draw(t, "lines"), "\n")

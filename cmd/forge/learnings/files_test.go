@@ -26,6 +26,7 @@ func wrapErrors(scope, key string, at time.Time) export.Entry {
 // However names look, no file of an export lies outside of its directory, and no
 // two scopes share one.
 func TestExportName(t *testing.T) {
+	t.Parallel()
 	for scope, want := range map[string]string{"repo:acme/site": "acme/site.md", "org:acme": "acme.md", "repo:greet": "repo:greet.md",
 		"repo:../x": "repo:..%2Fx.md", "repo:a/../b": "repo:a%2F..%2Fb.md"} {
 		if got := exportName(scope); got != want {
@@ -48,6 +49,7 @@ func TestExportName(t *testing.T) {
 
 // Taking files in again, or in one go, changes nothing more.
 func TestMergeEntries(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	entry := rapid.Custom(func(t *rapid.T) export.Entry {
 		e := wrapErrors("org:acme", rapid.SampledFrom([]string{"a", "b"}).Draw(t, "key"), at)

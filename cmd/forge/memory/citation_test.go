@@ -49,6 +49,7 @@ func (f files) Read(_ context.Context, path string) ([]byte, error) {
 // Covers L5: a learning about code that is gone is left out of the prompt, and its history
 // says why; what is general, or about what is there, is told.
 func TestStaleLearnings(t *testing.T) {
+	t.Parallel()
 	m, run := bare(t, nil)
 	at := m.o.Now()
 	tree := files{text: map[string]string{"greet.sh": "comma() { echo hello; }\n"}}
@@ -120,6 +121,7 @@ func TestStaleLearnings(t *testing.T) {
 // Covers L5: a learning that cites code is told while that stands, however it is written,
 // and where it has moved; not where it is gone or is another. Its history says so once.
 func TestCitedCode(t *testing.T) {
+	t.Parallel()
 	const code = `package greet
 
 // politely says hello.
@@ -160,6 +162,7 @@ const longest = 80
 		"another's name": {map[string]string{"say/greet.go": other}, "stale: politely is not defined in greet.go", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			m, run := bare(t, nil)
 			l := pipeline.Learning{Key: "k", Scope: "repo:acme/greet", Source: pipeline.SourceReflection, Type: pipeline.LearningSemantic, Weight: 1, Base: 0.8,
 				Created: m.o.Now(), Content: "The greeting `politely` asks `translate` 3 times.", Paths: []string{"greet.go"}}
@@ -189,6 +192,7 @@ const longest = 80
 
 // What a fact tells of and nobody could look up is told, and never called confirmed.
 func TestConfirmedIsChecked(t *testing.T) {
+	t.Parallel()
 	code := "package greet\n\nfunc politely(name string) string {\n\treturn translate(name)\n}\n"
 	for content, want := range map[string]int{
 		"The greeting `politely` asks `translate`.":              1,
@@ -217,6 +221,7 @@ func TestConfirmedIsChecked(t *testing.T) {
 // found by its words and by a search, and what is known of their place comes first; what is
 // left out on the way makes room for what comes after it.
 func TestRecallWithoutPaths(t *testing.T) {
+	t.Parallel()
 	m, run := bare(t, nil)
 	save := func(key, content, about string, paths ...string) {
 		t.Helper()
@@ -256,6 +261,7 @@ func TestRecallWithoutPaths(t *testing.T) {
 }
 
 func TestCodeNames(t *testing.T) {
+	t.Parallel()
 	got := codeNames("In `cart.Total()` the userName is lost; http.StatusOK and some_value are not. The end. Twice userName.")
 	if want := []string{"Total", "userName", "StatusOK", "some_value"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)

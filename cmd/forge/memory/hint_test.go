@@ -19,6 +19,7 @@ import (
 // Covers L3, S21: whoever judges is told what a run taught itself only when a person with write
 // access said so, in whatever words it is; and nobody is, where its task was a stranger's.
 func TestReflectionsAreHints(t *testing.T) {
+	t.Parallel()
 	m, run := bare(t, nil)
 	run.Repo.Installation = 1
 	m.o.Weight = func(_ context.Context, _ pipeline.Repo, a pipeline.Actor) (float64, error) {
@@ -108,6 +109,7 @@ func teach(t *testing.T, m *Learner, run *pipeline.Run, by, content string) int6
 // Covers L3: what a run taught itself and nobody can look up is told to no other run before
 // another has taught it, too, and is marked wherever it is told, until a person says that it holds.
 func TestUnchecked(t *testing.T) {
+	t.Parallel()
 	m, run := bare(t, nil)
 	m.o.Weight = func(context.Context, pipeline.Repo, pipeline.Actor) (float64, error) { return 1, nil }
 	const content, mark = "Changes of the greeting are made on Mondays alone.", "nothing that was looked up"
@@ -158,6 +160,7 @@ func TestUnchecked(t *testing.T) {
 
 // What came of a stranger's task bears out nothing of others, and is not shared.
 func TestStrangersTasksConfirmNothing(t *testing.T) {
+	t.Parallel()
 	m, _ := bare(t, nil)
 	for i, weight := range []float64{1, 0, 0} {
 		l := pipeline.Learning{Key: "reflection:" + string(rune('a'+i)), Scope: "repo:acme/greet", Type: pipeline.LearningSemantic, Weight: weight, Run: int64(i + 1),

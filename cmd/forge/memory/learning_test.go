@@ -69,6 +69,7 @@ func types(t *testing.T, m *Learner, run int64) (out []pipeline.EventType) {
 // Covers L1, L4: what bounced twice is looked back at once, once, for the run that is
 // going on; nonsense stores nothing, and says so.
 func TestRetrospectiveAtOnce(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		answer    string
 		learnings int
@@ -86,6 +87,7 @@ func TestRetrospectiveAtOnce(t *testing.T) {
 			`.", "paths": ["sum.go"], "confidence": 0.6}]}`, 0, "500 is nowhere in sum.go"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			tape, err := agent.ReadTape([]byte("-- reflector 0/1 --\n@expect review sent the work back twice\n" + tc.answer + "\n"))
 			if err != nil {
 				t.Fatal(err)
@@ -137,6 +139,7 @@ func TestRetrospectiveAtOnce(t *testing.T) {
 
 // A run that ends while work is paused is looked back at when it goes on: a model is asked.
 func TestPausedLearner(t *testing.T) {
+	t.Parallel()
 	m, run := bare(t, nil)
 	run.State = pipeline.StateVerified
 	pause := func(paused bool) {
@@ -164,6 +167,7 @@ func TestPausedLearner(t *testing.T) {
 // Covers H1: a crash between learning and writing it down leaves the rest to the next
 // time, and nothing is done twice.
 func TestLearnAfterCrash(t *testing.T) {
+	t.Parallel()
 	m, run := bare(t, nil)
 	at := m.o.Now().Add(time.Hour)
 	err := m.o.DB.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
@@ -209,6 +213,7 @@ func TestLearnAfterCrash(t *testing.T) {
 // Covers reliability 9: what people did that cannot be learnt from, because it panics, is
 // passed over with its cause in the log, and holds up nothing that comes after it.
 func TestPoisonousFeedback(t *testing.T) {
+	t.Parallel()
 	m, run := bare(t, nil)
 	var log strings.Builder
 	m.o.Log = slog.New(slog.NewTextHandler(&log, nil))
@@ -254,6 +259,7 @@ func TestPoisonousFeedback(t *testing.T) {
 // Covers L5: a phase that is carried out again recalls the same, whatever was learnt,
 // forgotten or edited in between; what is withheld is not told.
 func TestRecallIsTheSameAgain(t *testing.T) {
+	t.Parallel()
 	m, run := bare(t, nil)
 	m.o.Withhold = 0.5
 	db, at := m.o.DB, m.o.Now()
@@ -311,6 +317,7 @@ func TestRecallIsTheSameAgain(t *testing.T) {
 // A run is given a learning in all its phases or in none, so that what it is worth can
 // be told; over runs and learnings it is chance, each by itself.
 func TestSplit(t *testing.T) {
+	t.Parallel()
 	m := New(Options{Withhold: 0.1})
 	ids := make([]int64, 50)
 	for i := range ids {
@@ -357,6 +364,7 @@ func TestSplit(t *testing.T) {
 // Covers M3: a run that works without memory is told what people said in words, and what
 // it has taught itself, and nothing else.
 func TestHeldOut(t *testing.T) {
+	t.Parallel()
 	m, run := bare(t, nil)
 	list := map[string]pipeline.Learning{
 		"reflection":  {Source: pipeline.SourceReflection},
@@ -412,6 +420,7 @@ func TestHeldOut(t *testing.T) {
 
 // What several remarks on a file bear in the same words is known once, and each remark stays.
 func TestGapsOfOneKindAreOne(t *testing.T) {
+	t.Parallel()
 	m, run := bare(t, nil)
 	for i, text := range []string{"This panics when the list is nil", "You forgot to handle the error here", "The map is read without its lock: a race"} {
 		s := pipeline.Signal{Key: fmt.Sprint("gap/", i), Kind: pipeline.SignalGap, Scope: run.Repo.Scope(), Run: run.ID, Actor: pipeline.Actor{ID: 3, Login: "ann"},
@@ -443,6 +452,7 @@ func TestGapsOfOneKindAreOne(t *testing.T) {
 
 // A person sees in a learning's history, at once and once, that others dismiss what it asks for.
 func TestDismissedWordsAreQuestioned(t *testing.T) {
+	t.Parallel()
 	m, run := bare(t, nil)
 	l := pipeline.Learning{Key: "human:1", Scope: run.Repo.Scope(), Type: pipeline.LearningSemantic, Source: pipeline.SourceHuman, Weight: 1, Base: 0.9,
 		Author: pipeline.Actor{ID: 3, Login: "ann"}, Content: "Reviews must ask for a zero guard before division.", Created: m.o.Now(), State: pipeline.LearningActive}

@@ -18,6 +18,7 @@ import (
 // Covers lessons 20: what says the same is merged, what made runs worse is retired,
 // and neither is recalled any more.
 func TestMaintain(t *testing.T) {
+	t.Parallel()
 	m, first := bare(t, nil)
 	var ids []int64
 	tx := func(fn func(context.Context, *store.Tx) error) {
@@ -83,6 +84,7 @@ func TestMaintain(t *testing.T) {
 // What two repositories of an owner have learnt is told in a third that shares, until no two
 // confirm it; a repository that does not share neither tells nor is told.
 func TestSharing(t *testing.T) {
+	t.Parallel()
 	m, first := bare(t, nil)
 	runs, ids := 0, map[string]int64{}
 	repo := func(name string, share bool) *pipeline.Run {
@@ -179,6 +181,7 @@ func TestSharing(t *testing.T) {
 
 // Each run that teaches the same confirms it, up to so many runs over all.
 func TestTaughtByMany(t *testing.T) {
+	t.Parallel()
 	m, _ := bare(t, nil)
 	for run := range int64(8) {
 		l := pipeline.Learning{Key: fmt.Sprint(run), Scope: "repo:acme/greet", Type: pipeline.LearningProcedural,

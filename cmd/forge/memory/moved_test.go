@@ -12,6 +12,7 @@ import (
 // What was dismissed with a reason stays so when its file gets another name; not in another
 // file that has the same lines, nor where the file itself is still there.
 func TestDismissalFollowsRename(t *testing.T) {
+	t.Parallel()
 	const code = "\tconst total = value + weight * 3;"
 	const old = "function calc(value, weight) {\n" + code + "\n\treturn total;\n}\n"
 	const other = "class Other {\n\tconstructor() { this.x = 1; }\n}\nfunction more(value, weight) {\n" + code + "\n\tthis.y = 2;\n\tthis.z = 3;\n\treturn 4;\n}\n"

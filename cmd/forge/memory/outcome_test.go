@@ -14,6 +14,7 @@ import (
 // Covers L5: a first review caught something when more of it was confirmed than not; what
 // people asked for themselves, and what came up later, says nothing about it.
 func TestCaught(t *testing.T) {
+	t.Parallel()
 	raised := func(first int, category pipeline.Category, states ...pipeline.IssueState) (out []pipeline.Issue) {
 		for _, s := range states {
 			out = append(out, pipeline.Issue{Phase: pipeline.PhaseReview, First: first, State: s, Finding: &pipeline.Finding{Category: category}})
@@ -45,6 +46,7 @@ func TestCaught(t *testing.T) {
 
 // Covers M3: a dismissal after the verdict is part of what became of the run.
 func TestOutcomeAfterTheVerdict(t *testing.T) {
+	t.Parallel()
 	m, run := bare(t, nil)
 	m.o.Reflection = false
 	f := pipeline.Finding{ID: "F1", Fingerprint: "fp1", Severity: pipeline.SeverityWarning, Category: pipeline.CategoryStyle,
@@ -96,6 +98,7 @@ func TestOutcomeAfterTheVerdict(t *testing.T) {
 // Covers M3: what a person told Forge, or dismissed with a reason, is never left out to find out what it is
 // worth; what they did without one, and what a model read in an answer, is.
 func TestReasonsAreNotWithheld(t *testing.T) {
+	t.Parallel()
 	m, run := bare(t, nil)
 	m.o.Withhold = 1
 	keys := map[int64]string{}

@@ -17,6 +17,7 @@ import (
 // and runs that are too small alone are looked back at together, for at most a tenth of
 // what they cost; and where what looks back taught was of no use, for a quarter of that.
 func TestSmallRunsAreLookedBackAt(t *testing.T) {
+	t.Parallel()
 	const answer = "-- reflector */* --\n@usage input=900 output=60\n" +
 		`{"learnings": [{"type": "semantic", "content": "A fact of %s.", "confidence": 0.5, "stands": "fact"}]}` + "\n"
 	for name, tc := range map[string]struct {
@@ -38,6 +39,7 @@ func TestSmallRunsAreLookedBackAt(t *testing.T) {
 		"too few":         {250_000, 1, 19, 0, "", []int{1}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			tape, err := agent.ReadTape([]byte(fmt.Sprintf(strings.ReplaceAll(answer, "*/*", "*/1"), name)))
 			if err != nil {
 				t.Fatal(err)

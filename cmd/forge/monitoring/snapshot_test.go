@@ -37,6 +37,7 @@ func text(t *testing.T, s *Snapshot) string {
 
 // Covers M2: what a monitor reads. The names of before are as they were.
 func TestScrapeText(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 3, 8, 12, 0, 0, 0, time.UTC)
 	v := 0.25
 	got := text(t, &Snapshot{At: at, Version: "v1", DayUSD: 50, Calls: 7,

@@ -73,6 +73,7 @@ func ids(t *testing.T, got []string) (out []string) {
 
 // What could not be told is told later, in order, each once; a cursor says how far.
 func TestToldOnce(t *testing.T) {
+	t.Parallel()
 	want := []string{"run/1/2 question", "run/1/3 end"}
 	for name, statuses := range map[string][]int{"well": nil, "away": {503, 429}, "away in between": {503}} {
 		n, got, pass := newTold(t, Webhook, statuses...)
@@ -95,6 +96,7 @@ func TestToldOnce(t *testing.T) {
 
 // A receiver that refuses is not asked again, and one that stays away is given up.
 func TestGivenUp(t *testing.T) {
+	t.Parallel()
 	n, got, _ := newTold(t, Webhook, 400)
 	if pause := n.round(t.Context()); pause != 0 || len(*got) != 1 {
 		t.Errorf("refused: the next try in %s, %d told", pause, len(*got))
@@ -116,6 +118,7 @@ func TestGivenUp(t *testing.T) {
 
 // A chat is told in a line that nobody's title can change the form of.
 func TestSlack(t *testing.T) {
+	t.Parallel()
 	n, got, _ := newTold(t, Slack)
 	n.round(t.Context())
 	if len(*got) != 2 {
@@ -132,6 +135,7 @@ func TestSlack(t *testing.T) {
 
 // The address is a secret: no error tells it, and a redirect is not followed.
 func TestAddressIsSecret(t *testing.T) {
+	t.Parallel()
 	n, _, _ := newTold(t, Webhook)
 	n.o.URL = "http://127.0.0.1:1/T0PSECRET"
 	if err := n.send(context.Background(), Message{}); err == nil || strings.Contains(err.Error(), "T0PSECRET") {
@@ -150,6 +154,7 @@ func TestAddressIsSecret(t *testing.T) {
 }
 
 func TestNobodyIsTold(t *testing.T) {
+	t.Parallel()
 	n := New(Options{})
 	n.OnEvents(1, nil)
 	n.Run(context.Background())
@@ -158,6 +163,7 @@ func TestNobodyIsTold(t *testing.T) {
 // What is posted is told once, and again when nobody answered; without a receiver nothing
 // happens.
 func TestPost(t *testing.T) {
+	t.Parallel()
 	n, got, pass := newTold(t, Webhook, 500)
 	n.todo = map[int64]*wait{}
 	m := Message{ID: "incident/4", Event: "question", Repo: "acme/shop", Issue: 9, Title: strings.Repeat("x", mostTitle-5) + "sk-secret", // which is cut in it

@@ -13,8 +13,7 @@ import (
 	"forge/pipeline/check"
 	"forge/pipeline/deps"
 	"forge/pipeline/registry"
-	"forge/pipeline/sandbox"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // Dependencies say how a repository's dependencies are installed.
@@ -35,7 +34,7 @@ const againAfter = 10 * time.Minute
 // and has it set up as the repository's settings say, unless that was done before, and
 // lets the workspace's commands see what came of it. What cannot be installed is no
 // error: it is told with the tests, which may do without.
-func (x *Executor) provide(ctx context.Context, run *pipeline.Run, ws *sandbox.Workspace, sha string) error {
+func (x *Executor) provide(ctx context.Context, run *pipeline.Run, ws workspace.Workspace, sha string) error {
 	misfits, err := x.misfits(ctx, run, ws, sha)
 	if err != nil {
 		return err
@@ -64,7 +63,7 @@ func (x *Executor) provide(ctx context.Context, run *pipeline.Run, ws *sandbox.W
 	if p.failed != nil {
 		x.o.Log.Warn("install dependencies", "run", run.ID, "error", p.failed)
 		p.told = append(p.told, deps.CannotInstall+": "+p.failed.Error())
-		if err := ws.Use(ctx, "", sandbox.Use{}); err != nil { // those of another commit are not this one's
+		if err := ws.Use(ctx, "", workspace.Use{}); err != nil { // those of another commit are not this one's
 			return err
 		}
 	}
@@ -74,7 +73,7 @@ func (x *Executor) provide(ctx context.Context, run *pipeline.Run, ws *sandbox.W
 
 // misfits says which versions of tools a commit's files ask for that this machine does
 // not have, and what of the commit is kept elsewhere. It looks once at each commit of a run.
-func (x *Executor) misfits(ctx context.Context, run *pipeline.Run, ws *sandbox.Workspace, sha string) ([]string, error) {
+func (x *Executor) misfits(ctx context.Context, run *pipeline.Run, ws workspace.Workspace, sha string) ([]string, error) {
 	x.mu.Lock()
 	lines, known := x.fits[run.ID][sha]
 	x.mu.Unlock()
@@ -91,7 +90,7 @@ func (x *Executor) misfits(ctx context.Context, run *pipeline.Run, ws *sandbox.W
 			return nil, err
 		}
 		if deps.InMoreTools(wants) {
-			r, err := ws.Run(ctx, worktree.Command{Args: []string{"/bin/sh", "-c", deps.MoreToolScript}, Timeout: time.Minute})
+			r, err := ws.Run(ctx, workspace.Command{Args: []string{"/bin/sh", "-c", deps.MoreToolScript}, Timeout: time.Minute})
 			if err != nil {
 				return nil, err
 			}
@@ -114,7 +113,7 @@ func (x *Executor) misfits(ctx context.Context, run *pipeline.Run, ws *sandbox.W
 // provided is what a commit's tests are given.
 type provided struct {
 	key    string // of the tree that was installed; "": none
-	use    sandbox.Use
+	use    workspace.Use
 	told   []string
 	failed error // why there is nothing, which is no fault of the commit's
 }
@@ -130,7 +129,7 @@ func (x *Executor) tell(run *pipeline.Run, sha string, lines []string) {
 }
 
 // installed installs what a commit's manifests ask for, and says how it is used.
-func (x *Executor) installed(ctx context.Context, run *pipeline.Run, ws *sandbox.Workspace, sha string) (p provided, err error) {
+func (x *Executor) installed(ctx context.Context, run *pipeline.Run, ws workspace.Workspace, sha string) (p provided, err error) {
 	if run.Config.Setup.Instead {
 		return p, nil
 	}
@@ -201,7 +200,7 @@ func (x *Executor) brokenInstalling(run *pipeline.Run, report *pipeline.TestRepo
 
 // recipe reads what a commit depends on. The registries and tools are not asked for
 // where it depends on nothing.
-func (x *Executor) recipe(ctx context.Context, run *pipeline.Run, ws *sandbox.Workspace, sha string) (*deps.Recipe, error) {
+func (x *Executor) recipe(ctx context.Context, run *pipeline.Run, ws workspace.Workspace, sha string) (*deps.Recipe, error) {
 	files, err := x.o.Gateway.Files(ctx, run.Repo, sha)
 	if err != nil {
 		return nil, err
@@ -237,7 +236,7 @@ func (x *Executor) recipe(ctx context.Context, run *pipeline.Run, ws *sandbox.Wo
 }
 
 // host is what this machine offers to whoever installs.
-func (x *Executor) host(ctx context.Context, ws *sandbox.Workspace) (deps.Host, error) {
+func (x *Executor) host(ctx context.Context, ws workspace.Workspace) (deps.Host, error) {
 	host := deps.Host{Registry: map[string]string{}, Scripts: x.o.Dependencies.Scripts}
 	gateway, sumDB, err := x.o.Dependencies.Registries(ctx)
 	if err != nil {
@@ -254,14 +253,14 @@ func (x *Executor) host(ctx context.Context, ws *sandbox.Workspace) (deps.Host, 
 }
 
 // hostTools are the package managers that commands can see.
-func (x *Executor) hostTools(ctx context.Context, ws *sandbox.Workspace) (map[string]string, error) {
+func (x *Executor) hostTools(ctx context.Context, ws workspace.Workspace) (map[string]string, error) {
 	x.mu.Lock()
 	known, at := x.tools, x.toolsAt
 	x.mu.Unlock()
 	if known != nil && x.o.Now().Sub(at) < toolsFor {
 		return known, nil
 	}
-	r, err := ws.Run(ctx, worktree.Command{Args: []string{"/bin/sh", "-c", deps.ToolScript}, Timeout: time.Minute})
+	r, err := ws.Run(ctx, workspace.Command{Args: []string{"/bin/sh", "-c", deps.ToolScript}, Timeout: time.Minute})
 	if err != nil {
 		return nil, err
 	}
@@ -273,22 +272,22 @@ func (x *Executor) hostTools(ctx context.Context, ws *sandbox.Workspace) (map[st
 }
 
 // install makes the tree of a recipe, or finds it.
-func (x *Executor) install(ctx context.Context, run *pipeline.Run, ws *sandbox.Workspace, recipe *deps.Recipe) (*deps.Tree, error) {
+func (x *Executor) install(ctx context.Context, run *pipeline.Run, ws workspace.Workspace, recipe *deps.Recipe) (*deps.Tree, error) {
 	if about, ok := ws.Installed(recipe.Key); ok && !x.stale(about) {
 		return deps.ReadTree(about)
 	}
 	x.o.Log.Info("installing dependencies", "run", run.ID, "files", strings.Join(recipe.Inputs(), " "))
-	return x.kept(ctx, run, ws, recipe.Key, func(ctx context.Context, in sandbox.Installer) (*deps.Tree, error) { return recipe.Make(ctx, in) })
+	return x.kept(ctx, run, ws, recipe.Key, func(ctx context.Context, in workspace.Installer) (*deps.Tree, error) { return recipe.Make(ctx, in) })
 }
 
 // useOf says how commands use a tree.
-func useOf(tree *deps.Tree) sandbox.Use {
-	var use sandbox.Use
+func useOf(tree *deps.Tree) workspace.Use {
+	var use workspace.Use
 	for _, m := range tree.Mounts {
-		use.Mounts = append(use.Mounts, sandbox.Mount{From: m.From, To: m.To})
+		use.Mounts = append(use.Mounts, workspace.Mount{From: m.From, To: m.To})
 	}
 	for _, e := range tree.Env {
-		use.Env = append(use.Env, sandbox.DirEnv{Dir: e.Dir, Env: e.Env})
+		use.Env = append(use.Env, workspace.DirEnv{Dir: e.Dir, Env: e.Env})
 	}
 	return use
 }

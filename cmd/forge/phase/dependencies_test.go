@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,10 +14,11 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/deps"
+	"forge/pipeline/needs"
 	"forge/pipeline/registry"
 	"forge/pipeline/sandbox"
 	"forge/pipeline/sandbox/sandboxtest"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 func TestMain(m *testing.M) { sandboxtest.Main(m) }
@@ -57,9 +57,7 @@ func TestWhoseFaultAnInstallationIs(t *testing.T) {
 // Covers D1: where the dependencies of a commit cannot be installed, its tests do not see
 // those of the commit before: they would pass with what the change no longer asks for.
 func TestFailedInstallationLeavesNoOtherDependencies(t *testing.T) {
-	if _, err := exec.LookPath("bwrap"); err != nil {
-		t.Skip("needs bwrap")
-	}
+	needs.Sandbox(t)
 	mod := "module example.com/app\n\ngo 1.22\n\nrequire example.com/left v1.%d.0\n"
 	x, run, shas := commits(t, map[string]string{"go.mod": fmt.Sprintf(mod, 0)}, map[string]string{"go.mod": fmt.Sprintf(mod, 1)})
 	dir, err := os.MkdirTemp("/tmp", "forge-phase-") // the worker's user must reach it
@@ -78,7 +76,7 @@ func TestFailedInstallationLeavesNoOtherDependencies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ws, err := x.o.Spaces.Open(t.Context(), sandbox.OpenOptions{Name: "test"})
+	ws, err := x.o.Spaces.Open(t.Context(), workspace.OpenOptions{Name: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +94,7 @@ func TestFailedInstallationLeavesNoOtherDependencies(t *testing.T) {
 		t.Fatalf("the recipe of the first commit: %+v, %v", recipe, err)
 	}
 	run.Base, run.Head = shas[0], shas[1]
-	err = ws.Install(t.Context(), sandbox.Installation{Key: recipe.Key, Make: func(ctx context.Context, in sandbox.Installer) ([]byte, error) {
+	err = ws.Install(t.Context(), workspace.Installation{Key: recipe.Key, Make: func(ctx context.Context, in workspace.Installer) ([]byte, error) {
 		if err := in.Stage(ctx, "left.txt", []byte("left 1.0.0")); err != nil {
 			return nil, err
 		}
@@ -107,7 +105,7 @@ func TestFailedInstallationLeavesNoOtherDependencies(t *testing.T) {
 	}
 	sees := func() string {
 		t.Helper()
-		r, err := ws.Run(t.Context(), worktree.Command{Args: []string{"/bin/sh", "-c", "cat " + sandbox.DepsPath + "/left.txt 2>/dev/null || echo nothing"}, Timeout: time.Minute})
+		r, err := ws.Run(t.Context(), workspace.Command{Args: []string{"/bin/sh", "-c", "cat " + workspace.DepsPath + "/left.txt 2>/dev/null || echo nothing"}, Timeout: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,9 +16,9 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/config"
-	"forge/pipeline/sandbox"
 	"forge/pipeline/upstream"
 	"forge/pipeline/work"
+	"forge/pipeline/workspace"
 )
 
 // Identity is whom Forge's commits are by.
@@ -74,8 +74,8 @@ type Options struct {
 	Tester      Tester
 	Memory      Memory
 
-	Spaces   *sandbox.Manager
-	Gateway  *sandbox.Gateway
+	Spaces   workspace.Workspaces
+	Gateway  workspace.Git
 	Token    func(ctx context.Context, repo pipeline.Repo) (string, error) // for git; "" where none is needed
 	Identity func(ctx context.Context) (Identity, error)
 	// Commit returns what takes the place of a commit that was made here; nil: nothing.
@@ -103,7 +103,7 @@ type Executor struct {
 	o Options
 
 	mu      sync.Mutex
-	open    map[int64]*sandbox.Workspace              // one per run, kept between its phases
+	open    map[int64]workspace.Workspace             // one per run, kept between its phases
 	setup   map[int64]map[string][]string             // what there is to say about the dependencies of commits; as long
 	fits    map[int64]map[string][]string             // versions that commits ask for and this machine does not have; as long
 	tiersAt map[int64]map[string]*pipeline.TestReport // of the tiers' commands, at bases; as long
@@ -115,7 +115,7 @@ type Executor struct {
 // New returns an executor, which is a work.Executor.
 func New(o Options) *Executor {
 	return &Executor{
-		o: o, open: map[int64]*sandbox.Workspace{}, said: map[int64][]agent.Comment{}, setup: map[int64]map[string][]string{},
+		o: o, open: map[int64]workspace.Workspace{}, said: map[int64][]agent.Comment{}, setup: map[int64]map[string][]string{},
 		fits: map[int64]map[string][]string{}, tiersAt: map[int64]map[string]*pipeline.TestReport{},
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/config"
-	"forge/pipeline/sandbox"
+	"forge/pipeline/workspace"
 )
 
 // implement lets the implementer edit, and makes one commit of what changed.
@@ -66,7 +66,7 @@ func (x *Executor) implement(ctx context.Context, run *pipeline.Run, job agent.J
 	if err != nil {
 		return pipeline.Data{}, err
 	}
-	impl.Head, err = x.o.Gateway.Commit(ctx, run.Repo, sandbox.CommitOptions{
+	impl.Head, err = x.o.Gateway.Commit(ctx, run.Repo, workspace.CommitOptions{
 		Parent: run.Head, Message: message, Signoff: run.Config.Signoff, Run: fmt.Sprintf("%s/%d", run.Trace, job.Ref.Iteration),
 		Author: bot.Name, Email: bot.Email,
 		Time: commitTime(run), Changes: changes, Protected: run.Config.Paths.Protected, Owners: ownersOf(run), Taken: taken,

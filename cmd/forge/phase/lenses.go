@@ -11,8 +11,8 @@ import (
 	"forge/pipeline/agent"
 	"forge/pipeline/identity"
 	"forge/pipeline/lens"
-	"forge/pipeline/sandbox"
 	"forge/pipeline/work"
+	"forge/pipeline/workspace"
 )
 
 // Viewer reads a change for one thing alone.
@@ -87,10 +87,10 @@ func (x *Executor) view(ctx context.Context, run *pipeline.Run, job agent.Job, l
 	return review, err
 }
 
-func (x *Executor) openView(ctx context.Context, run *pipeline.Run, name string, opening *sync.Mutex) (*sandbox.Workspace, error) {
+func (x *Executor) openView(ctx context.Context, run *pipeline.Run, name string, opening *sync.Mutex) (workspace.Workspace, error) {
 	opening.Lock()
 	defer opening.Unlock()
-	ws, err := x.o.Spaces.Open(ctx, sandbox.OpenOptions{
+	ws, err := x.o.Spaces.Open(ctx, workspace.OpenOptions{
 		Name: name, GitDir: x.o.Gateway.Dir(run.Repo), Commit: run.Head, Cache: cacheKey(run.Repo), Owner: run.Root(),
 	})
 	if err != nil {

@@ -15,8 +15,7 @@ import (
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/lock"
 	"forge/pipeline/registry"
-	"forge/pipeline/sandbox"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // locking brings lock files in line with the manifests of a work tree. An agent cannot: it
@@ -24,7 +23,7 @@ import (
 type locking struct {
 	x   *Executor
 	run *pipeline.Run
-	ws  *sandbox.Workspace
+	ws  workspace.Workspace
 
 	times  int               // that package managers were run
 	done   [sha256.Size]byte // the work tree that the rest is of
@@ -111,7 +110,7 @@ func (l *locking) bring(ctx context.Context) ([]string, error) {
 }
 
 // stateOf stands for a work tree. It is never the zero one.
-func stateOf(changes []worktree.Change) (sum [sha256.Size]byte) {
+func stateOf(changes []workspace.Change) (sum [sha256.Size]byte) {
 	h := sha256.New()
 	for _, c := range changes {
 		fmt.Fprintf(h, "%q %v %v %d\n%s", c.Path, c.Deleted, c.Exec, len(c.Content), c.Content)
@@ -146,7 +145,7 @@ func (x *Executor) lockedAlone(ctx context.Context, run *pipeline.Run) ([]string
 }
 
 // edit is what the work tree changes.
-func (l *locking) edit(ctx context.Context, changes []worktree.Change) (deps.Edit, error) {
+func (l *locking) edit(ctx context.Context, changes []workspace.Change) (deps.Edit, error) {
 	before, err := l.x.filesAt(ctx, l.run, l.run.Head)
 	if err != nil {
 		return deps.Edit{}, err
@@ -275,14 +274,14 @@ func (l *locking) write(ctx context.Context, edit deps.Edit, one *deps.Lock, mad
 }
 
 // relock has a package manager write a lock file, with a way to the registries.
-func (x *Executor) relock(ctx context.Context, run *pipeline.Run, ws *sandbox.Workspace, l *deps.Lock) (made deps.Made, report registry.Report, err error) {
+func (x *Executor) relock(ctx context.Context, run *pipeline.Run, ws workspace.Workspace, l *deps.Lock) (made deps.Made, report registry.Report, err error) {
 	o, session, err := x.routed(ctx, run)
 	if err != nil {
 		return made, report, err
 	}
 	defer session.Close()
 	o.Key = "lock"
-	o.Make = func(ctx context.Context, in sandbox.Installer) ([]byte, error) {
+	o.Make = func(ctx context.Context, in workspace.Installer) ([]byte, error) {
 		made, err = l.Make(ctx, in)
 		return nil, err
 	}

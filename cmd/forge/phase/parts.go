@@ -15,9 +15,9 @@ import (
 	"forge/pipeline/check"
 	"forge/pipeline/glob"
 	"forge/pipeline/module"
-	"forge/pipeline/sandbox"
 	"forge/pipeline/testname"
 	"forge/pipeline/text"
+	"forge/pipeline/workspace"
 )
 
 // contract lays down what the modules promise each other. A revision that a module wants
@@ -153,7 +153,7 @@ func (x *Executor) merge(ctx context.Context, run *pipeline.Run, job agent.Job) 
 	if err != nil {
 		return pipeline.Data{}, err
 	}
-	merged, err := x.o.Gateway.Merge(ctx, run.Repo, u.Base, sandbox.CommitOptions{
+	merged, err := x.o.Gateway.Merge(ctx, run.Repo, u.Base, workspace.CommitOptions{
 		Parent: run.Head, Author: bot.Name, Email: bot.Email, Time: part.Ended, Signoff: run.Config.Signoff,
 		Message: "Merge module " + part.ID, Run: fmt.Sprintf("%s/%d", run.Trace, job.Ref.Iteration),
 	})
@@ -371,7 +371,7 @@ func (x *Executor) sinceJoin(ctx context.Context, run *pipeline.Run, join string
 // withBase is a commit of the branch with what of the base branch was taken in since.
 // Where the two conflict it is the commit itself.
 func (x *Executor) withBase(ctx context.Context, run *pipeline.Run, sha string) (string, error) {
-	merged, err := x.o.Gateway.Merge(ctx, run.Repo, run.Base, sandbox.CommitOptions{
+	merged, err := x.o.Gateway.Merge(ctx, run.Repo, run.Base, workspace.CommitOptions{
 		Parent: sha, Author: "forge", Email: "forge@localhost", Time: run.Started, Message: "Compare with this", Run: run.Trace,
 	})
 	if err != nil || merged.SHA == "" {

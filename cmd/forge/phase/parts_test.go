@@ -9,8 +9,7 @@ import (
 	"forge/pipeline/config"
 	"forge/pipeline/module"
 	"forge/pipeline/pipelinetest"
-	"forge/pipeline/sandbox"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // Covers V6: what keeps a merge from becoming the head, and what does not.
@@ -187,7 +186,7 @@ func TestUnownedFiles(t *testing.T) {
 	if err := ws.Strays(t.Context()); err != nil {
 		t.Errorf("what the tools have written: %v", err)
 	}
-	if _, err := ws.Run(t.Context(), worktree.Command{Args: []string{"sh", "-c", "echo 2 > README.md; echo 2 > b/y.go; echo 2 > a/z.go; rm api.go"}}); err != nil {
+	if _, err := ws.Run(t.Context(), workspace.Command{Args: []string{"sh", "-c", "echo 2 > README.md; echo 2 > b/y.go; echo 2 > a/z.go; rm api.go"}}); err != nil {
 		t.Fatal(err)
 	}
 	err = ws.Strays(t.Context())
@@ -196,9 +195,9 @@ func TestUnownedFiles(t *testing.T) {
 			t.Errorf("what a command has written: %v, want %q", err, want)
 		}
 	}
-	_, err = b.o.Gateway.Commit(t.Context(), b.run.Repo, sandbox.CommitOptions{
+	_, err = b.o.Gateway.Commit(t.Context(), b.run.Repo, workspace.CommitOptions{
 		Parent: b.shas[0], Message: "x", Run: "t", Author: "t", Email: "t@example.com", Time: b.now,
-		Changes: []worktree.Change{{Path: "README.md", Content: []byte("2")}}, Taken: taken,
+		Changes: []workspace.Change{{Path: "README.md", Content: []byte("2")}}, Taken: taken,
 	})
 	if err == nil || !strings.Contains(err.Error(), "README.md"+words) {
 		t.Errorf("commit README.md: %v", err)

@@ -7,7 +7,7 @@ import (
 	"forge/pipeline/agent"
 	"forge/pipeline/check"
 	"forge/pipeline/config"
-	"forge/pipeline/sandbox"
+	"forge/pipeline/workspace"
 )
 
 // plan runs the tests at the base, so that later phases know what worked before
@@ -41,7 +41,7 @@ func (x *Executor) plan(ctx context.Context, run *pipeline.Run, job agent.Job) (
 }
 
 // based is a work tree of the commit that a plan is made for, and how the tests go at the base.
-func (x *Executor) based(ctx context.Context, run *pipeline.Run) (*sandbox.Workspace, *pipeline.TestReport, error) {
+func (x *Executor) based(ctx context.Context, run *pipeline.Run) (workspace.Workspace, *pipeline.TestReport, error) {
 	ws, err := x.at(ctx, run, planned(run))
 	if err != nil || run.Baseline != nil { // it is known when the plan is made again
 		return ws, run.Baseline, err
@@ -60,7 +60,7 @@ func untestable(run *pipeline.Run, baseline *pipeline.TestReport) bool {
 }
 
 // baseline runs the tests at the base.
-func (x *Executor) baseline(ctx context.Context, run *pipeline.Run, ws *sandbox.Workspace) (pipeline.TestReport, error) {
+func (x *Executor) baseline(ctx context.Context, run *pipeline.Run, ws workspace.Workspace) (pipeline.TestReport, error) {
 	report, err := check.Run(ctx, ws, check.Options{Config: run.Config.Tests, Head: run.Base, Log: x.o.Log, Clock: x.o.Now, Timeout: x.o.TestTimeout})
 	if err != nil {
 		return report, x.explain(run.ID, planned(run), err)

@@ -9,7 +9,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/role"
-	"forge/pipeline/sandbox"
+	"forge/pipeline/workspace"
 )
 
 // Drafter writes down, in the place of a role, what is wanted or how it is to be built.
@@ -88,7 +88,7 @@ func (x *Executor) design(ctx context.Context, run *pipeline.Run, job agent.Job)
 }
 
 func (x *Executor) draft(ctx context.Context, run *pipeline.Run, job agent.Job, who role.Role) (role.Artefact, error) {
-	ws, err := x.o.Spaces.Open(ctx, sandbox.OpenOptions{
+	ws, err := x.o.Spaces.Open(ctx, workspace.OpenOptions{
 		Name: fmt.Sprintf("%s-%d", who, run.ID), GitDir: x.o.Gateway.Dir(run.Repo), Commit: planned(run), Cache: cacheKey(run.Repo), Owner: run.Root(),
 	})
 	if err != nil {

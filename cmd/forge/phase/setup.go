@@ -12,7 +12,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/deps"
 	"forge/pipeline/registry"
-	"forge/pipeline/sandbox"
+	"forge/pipeline/workspace"
 )
 
 // settled is the commit whose settings and scripts prepare another for its tests: one of
@@ -32,7 +32,7 @@ func settled(run *pipeline.Run, sha string) string {
 
 // prepare has the commands of the repository's settings run, unless that was done before.
 // What they fail at is told, as what cannot be installed is.
-func (x *Executor) prepare(ctx context.Context, run *pipeline.Run, ws *sandbox.Workspace, sha string, p *provided) error {
+func (x *Executor) prepare(ctx context.Context, run *pipeline.Run, ws workspace.Workspace, sha string, p *provided) error {
 	if len(run.Config.Setup.Commands) == 0 {
 		return nil
 	}
@@ -76,13 +76,13 @@ func (x *Executor) prepare(ctx context.Context, run *pipeline.Run, ws *sandbox.W
 				m.To, files[i]))
 			continue
 		}
-		p.use.Layer.Mounts = append(p.use.Layer.Mounts, sandbox.Mount{From: m.From, To: m.To, Copy: m.Copy})
+		p.use.Layer.Mounts = append(p.use.Layer.Mounts, workspace.Mount{From: m.From, To: m.To, Copy: m.Copy})
 	}
 	return nil
 }
 
 // commands are those of the settings, with all that decides what they leave.
-func (x *Executor) commands(ctx context.Context, run *pipeline.Run, ws *sandbox.Workspace, base, sha string, auto *deps.Recipe,
+func (x *Executor) commands(ctx context.Context, run *pipeline.Run, ws workspace.Workspace, base, sha string, auto *deps.Recipe,
 ) (*deps.Commands, error) {
 	host, err := x.host(ctx, ws)
 	if err != nil {
@@ -106,13 +106,13 @@ func (x *Executor) commands(ctx context.Context, run *pipeline.Run, ws *sandbox.
 
 // carryOut runs the commands in a work tree of its own, on the base commit, or finds what
 // they left before.
-func (x *Executor) carryOut(ctx context.Context, run *pipeline.Run, ws *sandbox.Workspace, base, sha string, auto *deps.Recipe,
+func (x *Executor) carryOut(ctx context.Context, run *pipeline.Run, ws workspace.Workspace, base, sha string, auto *deps.Recipe,
 	commands *deps.Commands,
 ) (*deps.Tree, error) {
 	if about, ok := ws.Installed(commands.Key); ok && !x.stale(about) {
 		return deps.ReadTree(about)
 	}
-	own, err := x.o.Spaces.Open(ctx, sandbox.OpenOptions{
+	own, err := x.o.Spaces.Open(ctx, workspace.OpenOptions{
 		Name: fmt.Sprintf("setup-%d", run.ID), GitDir: x.o.Gateway.Dir(run.Repo), Commit: base, Cache: cacheKey(run.Repo), Owner: run.Root(),
 	})
 	if err != nil {
@@ -134,7 +134,7 @@ func (x *Executor) carryOut(ctx context.Context, run *pipeline.Run, ws *sandbox.
 		}
 	}
 	x.o.Log.Info("setting up", "run", run.ID, "files", strings.Join(commands.Runs, " "))
-	return x.kept(ctx, run, own, commands.Key, func(ctx context.Context, in sandbox.Installer) (*deps.Tree, error) {
+	return x.kept(ctx, run, own, commands.Key, func(ctx context.Context, in workspace.Installer) (*deps.Tree, error) {
 		return commands.Make(ctx, in.Prepare, func(ctx context.Context, named []string) ([]deps.Mount, []string, error) {
 			got, err := in.Keep(ctx, named)
 			var mounts []deps.Mount
@@ -184,8 +184,8 @@ func (x *Executor) changedSetup(ctx context.Context, run *pipeline.Run, commands
 }
 
 // kept has a tree made and kept under a key, with a way to the registries.
-func (x *Executor) kept(ctx context.Context, run *pipeline.Run, ws *sandbox.Workspace, key string,
-	make func(context.Context, sandbox.Installer) (*deps.Tree, error),
+func (x *Executor) kept(ctx context.Context, run *pipeline.Run, ws workspace.Workspace, key string,
+	make func(context.Context, workspace.Installer) (*deps.Tree, error),
 ) (*deps.Tree, error) {
 	o, session, err := x.routed(ctx, run)
 	if err != nil {
@@ -193,7 +193,7 @@ func (x *Executor) kept(ctx context.Context, run *pipeline.Run, ws *sandbox.Work
 	}
 	defer session.Close()
 	o.Key, o.Stale = key, x.stale
-	o.Make = func(ctx context.Context, in sandbox.Installer) ([]byte, error) {
+	o.Make = func(ctx context.Context, in workspace.Installer) ([]byte, error) {
 		tree, err := make(ctx, in)
 		if err != nil {
 			return nil, err
@@ -221,7 +221,7 @@ func (x *Executor) kept(ctx context.Context, run *pipeline.Run, ws *sandbox.Work
 }
 
 // routed is an installation with a way to the registries, for as long as the session is open.
-func (x *Executor) routed(ctx context.Context, run *pipeline.Run) (o sandbox.Installation, session *registry.Session, err error) {
+func (x *Executor) routed(ctx context.Context, run *pipeline.Run) (o workspace.Installation, session *registry.Session, err error) {
 	gateway, _, err := x.o.Dependencies.Registries(ctx)
 	if err != nil {
 		return o, nil, err
@@ -231,7 +231,7 @@ func (x *Executor) routed(ctx context.Context, run *pipeline.Run) (o sandbox.Ins
 	}
 	o.Sockets = session.Dir()
 	for _, k := range session.Kinds() {
-		o.Routes = append(o.Routes, sandbox.Route{Port: k.Port(), Socket: k.SocketFile()})
+		o.Routes = append(o.Routes, workspace.Route{Port: k.Port(), Socket: k.SocketFile()})
 	}
 	return o, session, nil
 }

@@ -17,10 +17,12 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/config"
+	"forge/pipeline/needs"
 	"forge/pipeline/registry"
 	"forge/pipeline/sandbox"
 	"forge/pipeline/sandbox/sandboxtest"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
+	"forge/pipeline/workspace/workspacetest"
 )
 
 // bench is an executor with a sandbox and a registry, whose repository has some commits.
@@ -52,13 +54,22 @@ func (b *bench) setups() int {
 	return strings.Count(b.log.String(), `msg="setting up"`)
 }
 
+// plainBench has commits whose tests run without the sandbox.
+func plainBench(t *testing.T, sets ...map[string]string) *bench {
+	t.Helper()
+	b := &bench{t: t, now: time.Now(), dir: t.TempDir()}
+	b.Executor, b.run, b.shas = commitsIn(t, b.dir, sets...)
+	b.o.Log, b.o.Now = slog.New(slog.DiscardHandler), func() time.Time { return b.now }
+	b.o.Spaces = workspacetest.New(t, nil)
+	b.o.Known = func(context.Context, pipeline.Repo) (map[string]pipeline.KnownFailure, error) { return nil, nil }
+	return b
+}
+
+// newBench has commits whose commands run in the sandbox, with a registry.
 func newBench(t *testing.T, sets ...map[string]string) *bench {
 	t.Helper()
-	for _, tool := range []string{"bwrap", "python3"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip("needs " + tool)
-		}
-	}
+	needs.Sandbox(t)
+	needs.Tools(t, "python3")
 	b := &bench{t: t, now: time.Now()}
 	var err error
 	if b.dir, err = os.MkdirTemp("/tmp", "forge-setup-"); err != nil { // the worker's user must reach it
@@ -103,9 +114,9 @@ func (b *bench) requests() []string {
 }
 
 // open opens a workspace on a commit, with all that it is provided with.
-func (b *bench) open(sha string) *sandbox.Workspace {
+func (b *bench) open(sha string) workspace.Workspace {
 	b.t.Helper()
-	ws, err := b.o.Spaces.Open(b.t.Context(), sandbox.OpenOptions{Name: "test", GitDir: b.o.Gateway.Dir(b.run.Repo), Commit: sha, Cache: cacheKey(b.run.Repo)})
+	ws, err := b.o.Spaces.Open(b.t.Context(), workspace.OpenOptions{Name: "test", GitDir: b.o.Gateway.Dir(b.run.Repo), Commit: sha, Cache: cacheKey(b.run.Repo)})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -117,9 +128,9 @@ func (b *bench) open(sha string) *sandbox.Workspace {
 }
 
 // sees is what a script prints in a workspace.
-func (b *bench) sees(ws *sandbox.Workspace, script string) string {
+func (b *bench) sees(ws workspace.Workspace, script string) string {
 	b.t.Helper()
-	r, err := ws.Run(b.t.Context(), worktree.Command{Args: []string{"/bin/sh", "-c", script}, Timeout: time.Minute})
+	r, err := ws.Run(b.t.Context(), workspace.Command{Args: []string{"/bin/sh", "-c", script}, Timeout: time.Minute})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -318,7 +329,7 @@ func TestSetupBelongsToOneRepository(t *testing.T) {
 	if cacheKey(other.Repo) == cacheKey(b.run.Repo) {
 		t.Fatal("both repositories have one cache")
 	}
-	ws, err := b.o.Spaces.Open(t.Context(), sandbox.OpenOptions{Name: "other", GitDir: b.o.Gateway.Dir(b.run.Repo), Commit: b.shas[0], Cache: cacheKey(other.Repo)})
+	ws, err := b.o.Spaces.Open(t.Context(), workspace.OpenOptions{Name: "other", GitDir: b.o.Gateway.Dir(b.run.Repo), Commit: b.shas[0], Cache: cacheKey(other.Repo)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,7 +341,7 @@ func TestSetupBelongsToOneRepository(t *testing.T) {
 	if _, ok := ws.Installed(filepath.Base(kept[0])); ok {
 		t.Error("another repository's setup is found")
 	}
-	if err := ws.Use(t.Context(), "", sandbox.Use{Layer: sandbox.Layer{Key: filepath.Base(kept[0]), Mounts: []sandbox.Mount{{From: "0", To: "build"}}}}); err == nil {
+	if err := ws.Use(t.Context(), "", workspace.Use{Layer: workspace.Layer{Key: filepath.Base(kept[0]), Mounts: []workspace.Mount{{From: "0", To: "build"}}}}); err == nil {
 		t.Error("another repository's setup can be used")
 	}
 }

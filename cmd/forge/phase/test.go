@@ -10,7 +10,7 @@ import (
 	"forge/pipeline/agent"
 	"forge/pipeline/check"
 	"forge/pipeline/config"
-	"forge/pipeline/sandbox"
+	"forge/pipeline/workspace"
 )
 
 // test judges the change by its tests and by the base's own, looks at the
@@ -167,7 +167,7 @@ type trees struct {
 	x    *Executor
 	run  *pipeline.Run
 	name string // of the workspace; "": the run's verdict
-	ws   *sandbox.Workspace
+	ws   workspace.Workspace
 }
 
 func (t *trees) open(ctx context.Context, sha string) (check.Tree, error) {
@@ -181,7 +181,7 @@ func (t *trees) open(ctx context.Context, sha string) (check.Tree, error) {
 		return lent{t.ws}, t.x.provide(ctx, t.run, t.ws, sha)
 	}
 	var err error
-	t.ws, err = t.x.o.Spaces.Open(ctx, sandbox.OpenOptions{
+	t.ws, err = t.x.o.Spaces.Open(ctx, workspace.OpenOptions{
 		Name: cmp.Or(t.name, fmt.Sprintf("verdict-%d", t.run.ID)), GitDir: t.x.o.Gateway.Dir(t.run.Repo), Commit: sha, Cache: cacheKey(t.run.Repo), Owner: t.run.Root(),
 	})
 	if err != nil {
@@ -200,6 +200,6 @@ func (t *trees) close() {
 }
 
 // lent is a workspace that is closed when the verdict is done.
-type lent struct{ *sandbox.Workspace }
+type lent struct{ workspace.Workspace }
 
 func (lent) Close() error { return nil }

@@ -1,7 +1,6 @@
 package phase
 
 import (
-	"context"
 	"strings"
 	"testing"
 
@@ -9,6 +8,7 @@ import (
 	"forge/pipeline/agent"
 	"forge/pipeline/config"
 	"forge/pipeline/module"
+	"forge/pipeline/needs"
 	"forge/pipeline/testedit"
 )
 
@@ -20,8 +20,8 @@ func TestTiers(t *testing.T) {
 		"test.sh":         "echo TAP version 13\necho 1..1\necho ok 1 - fine\n",
 		"e2e.sh":          "set -e\n. ./greet.sh\ngreet you | grep -qx 'hello you'\nsh tools/polite.sh\n",
 		"greet.sh":        "greet() { echo \"hello $1\"; }\n",
-		"tools/polite.sh": "[ \"$(python3 app.py)\" = hello ]\n",
-		"app.py":          "print('hello')\n",
+		"tools/polite.sh": "[ \"$(sh app.sh)\" = hello ]\n",
+		"app.sh":          "echo hello\n",
 	}
 	said := "# greets\n" + base["greet.sh"]
 	const rude = "greet() { echo \"oi $1\"; }\n"
@@ -38,7 +38,7 @@ func TestTiers(t *testing.T) {
 			says: []string{"tests.ended e2e.sh", "tests.changed e2e.sh"}, edited: []string{"e2e.sh (edited"}},
 		"it does not look any more": {head: map[string]string{"greet.sh": rude, "e2e.sh": "true\n"},
 			says: []string{"tests.changed e2e.sh"}, edited: []string{"e2e.sh (edited"}},
-		"what it starts does not": {head: map[string]string{"app.py": "print('oi')\n", "tools/polite.sh": "true\n"},
+		"what it starts does not": {head: map[string]string{"app.sh": "echo oi\n", "tools/polite.sh": "true\n"},
 			says: []string{"tests.changed tools/polite.sh"}, edited: []string{"tools/polite.sh (edited"}},
 		"it looks at more, and is named": {head: map[string]string{"greet.sh": said, "e2e.sh": base["e2e.sh"] + "greet me | grep -q me\n"},
 			edited: []string{"e2e.sh (edited"}},
@@ -49,12 +49,11 @@ func TestTiers(t *testing.T) {
 			system: "sh smoke.sh", says: []string{"tests.ended smoke.sh"}, edited: []string{"smoke.sh (added"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, base, tt.head)
+			b := plainBench(t, base, tt.head)
 			b.run.Config.Tests = config.Tests{Commands: []string{"sh test.sh"}, System: []string{"sh e2e.sh"}, TimeoutMinutes: 1}
 			if tt.system != "" {
 				b.run.Config.Tests.System = []string{tt.system}
 			}
-			b.o.Known = func(context.Context, pipeline.Repo) (map[string]pipeline.KnownFailure, error) { return nil, nil }
 			patch, err := b.o.Gateway.Diff(t.Context(), b.run.Repo, b.run.Base, b.run.Head)
 			if err != nil {
 				t.Fatal(err)
@@ -94,6 +93,7 @@ func TestTiers(t *testing.T) {
 // about, the test of a promise no less, and named.
 func TestModuleReplacesItsOwn(t *testing.T) {
 	t.Parallel()
+	needs.Tools(t, "pytest")
 	base := map[string]string{
 		"calc/__init__.py": "def add(a, b):\n    return a + b\n", "test_base.py": "import calc\n\n\ndef test_add():\n    assert calc.add(2, 3) == 5\n",
 		"test_promise.py": "import calc\n\n\ndef test_twice():\n    assert calc.twice(4) == 8\n",
@@ -112,9 +112,8 @@ func TestModuleReplacesItsOwn(t *testing.T) {
 			"calc/test_a.py": "import calc\n\n\ndef test_own():\n    assert calc.twice(1) == 2\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, base, tt.head)
+			b := plainBench(t, base, tt.head)
 			b.run.Config.Tests = config.Tests{Commands: []string{"python3 -m pytest -q -p no:cacheprovider"}, TimeoutMinutes: 1, KnownFailures: "allow"}
-			b.o.Known = func(context.Context, pipeline.Repo) (map[string]pipeline.KnownFailure, error) { return nil, nil }
 			b.run.Part = &module.Of{Base: b.shas[0], Module: module.Module{ID: "a", Paths: []string{"calc/**"}},
 				Contract: []string{"test_promise.py"}, Probes: []string{"test_twice"}}
 			contract, err := b.tryHead(t.Context(), b.run, b.run.Base)

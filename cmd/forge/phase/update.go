@@ -11,7 +11,7 @@ import (
 	"forge/pipeline/check"
 	"forge/pipeline/config"
 	"forge/pipeline/glob"
-	"forge/pipeline/sandbox"
+	"forge/pipeline/workspace"
 )
 
 // update takes the base branch in, and runs its tests where it now stands: what
@@ -31,7 +31,7 @@ func (x *Executor) update(ctx context.Context, run *pipeline.Run, job agent.Job)
 	if err != nil {
 		return pipeline.Data{}, err
 	}
-	o := sandbox.CommitOptions{
+	o := workspace.CommitOptions{
 		Parent: run.Head, Base: run.Base, Author: bot.Name, Email: bot.Email, Time: commitTime(run), Signoff: run.Config.Signoff,
 		Message: fmt.Sprintf("Merge %s into %s", run.Repo.DefaultBranch, run.Branch), Run: fmt.Sprintf("%s/%d", run.Trace, run.Current().Number),
 	}
@@ -85,7 +85,7 @@ func (x *Executor) foreign(ctx context.Context, run *pipeline.Run, conflicts []s
 }
 
 // mergeByHand lets the implementer finish a merge with conflicts, on a tree with markers.
-func (x *Executor) mergeByHand(ctx context.Context, run *pipeline.Run, job agent.Job, o sandbox.CommitOptions, m *sandbox.Merged, data *pipeline.Data) error {
+func (x *Executor) mergeByHand(ctx context.Context, run *pipeline.Run, job agent.Job, o workspace.CommitOptions, m *workspace.Merged, data *pipeline.Data) error {
 	u := data.Update
 	whose, err := x.foreign(ctx, run, m.Conflicts)
 	if err != nil {

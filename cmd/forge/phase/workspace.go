@@ -9,13 +9,13 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/glob"
-	"forge/pipeline/sandbox"
 	"forge/pipeline/text"
+	"forge/pipeline/workspace"
 )
 
 // at returns the run's workspace with sha checked out, fetching it when the
 // mirror does not have it yet.
-func (x *Executor) at(ctx context.Context, run *pipeline.Run, sha string) (*sandbox.Workspace, error) {
+func (x *Executor) at(ctx context.Context, run *pipeline.Run, sha string) (workspace.Workspace, error) {
 	if err := x.fetch(ctx, run, sha); err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (x *Executor) at(ctx context.Context, run *pipeline.Run, sha string) (*sand
 	if err != nil {
 		return nil, err
 	}
-	ws, err = x.o.Spaces.Open(ctx, sandbox.OpenOptions{
+	ws, err = x.o.Spaces.Open(ctx, workspace.OpenOptions{
 		Name: fmt.Sprintf("run-%d", run.ID), GitDir: x.o.Gateway.Dir(run.Repo), Commit: sha, Cache: cacheKey(run.Repo), Owner: run.Root(),
 		Protected: run.Config.Paths.Protected, Owners: ownersOf(run), Taken: taken,
 	})

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"forge/pipeline"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // Covers R6: a work tree that is deleted while a phase uses it is nobody's change: the phase
@@ -62,6 +62,6 @@ func TestDeletedTree(t *testing.T) {
 	}
 }
 
-func command(args ...string) worktree.Command {
-	return worktree.Command{Args: args, Timeout: time.Minute}
+func command(args ...string) workspace.Command {
+	return workspace.Command{Args: args, Timeout: time.Minute}
 }

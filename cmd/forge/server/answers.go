@@ -14,8 +14,8 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/config"
 	"forge/pipeline/rollout"
-	"forge/pipeline/sandbox"
 	"forge/pipeline/text"
+	"forge/pipeline/workspace"
 )
 
 // incidentActions carries out what is done about incidents.
@@ -198,7 +198,7 @@ func (h incidentActions) pushRevert(ctx context.Context, full string, r incident
 	if err != nil {
 		return err
 	}
-	m, err := h.gateway.Revert(ctx, repo, from, to, sandbox.CommitOptions{Parent: parent, Message: title + "\n\nThis reverts commit " + to + ".", Author: who.Name, Email: who.Email, Time: r.At})
+	m, err := h.gateway.Revert(ctx, repo, from, to, workspace.CommitOptions{Parent: parent, Message: title + "\n\nThis reverts commit " + to + ".", Author: who.Name, Email: who.Email, Time: r.At})
 	switch {
 	case err != nil:
 		return err
@@ -211,7 +211,7 @@ func (h incidentActions) pushRevert(ctx context.Context, full string, r incident
 	if err != nil {
 		return err
 	}
-	return h.gateway.Push(ctx, repo, token, sandbox.PushOptions{Branch: branch, SHA: m.SHA, Base: parent})
+	return h.gateway.Push(ctx, repo, token, workspace.PushOptions{Branch: branch, SHA: m.SHA, Base: parent})
 }
 
 // refusedFor makes a final fault of what rules of the remote refuse.

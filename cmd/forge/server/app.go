@@ -35,18 +35,22 @@ import (
 	"forge/pipeline/sandbox"
 	"forge/pipeline/store"
 	"forge/pipeline/work"
+	"forge/pipeline/workspace"
 )
 
 // Options are what the commands differ in.
 type Options struct {
-	Config   settings.Config
-	Log      *slog.Logger
-	Local    bool   // a local repository and no GitHub
-	Silent   bool   // nothing is published: a replay
-	Database string // instead of the configured one
-	Worker   string // the program that works on repositories, an absolute path; empty: this one
-	OnEvents func(*pipeline.Run, []pipeline.Event)
-	Settle   time.Duration // how long after a push "no check" or "all passed" is not believed yet; 0: 20 s
+	Config     settings.Config
+	Log        *slog.Logger
+	Local      bool                                                          // a local repository and no GitHub
+	Silent     bool                                                          // nothing is published: a replay
+	Alone      bool                                                          // the process is this server and nothing else: how it ends is kept in the state directory
+	Database   string                                                        // instead of the configured one
+	Worker     string                                                        // the program that works on repositories, an absolute path; empty: this one
+	Workspaces workspace.Workspaces                                          // nil: processes of that program, in the sandbox
+	HostTool   func(ctx context.Context, name string, args ...string) string // asks a tool of this machine; nil: sandbox.HostTool
+	OnEvents   func(*pipeline.Run, []pipeline.Event)
+	Settle     time.Duration // how long after a push "no check" or "all passed" is not believed yet; 0: 20 s
 
 	Now         func() time.Time                     // the clock; nil: time.Now
 	After       func(time.Duration) <-chan time.Time // how calls of models wait; nil: time.After
@@ -83,7 +87,7 @@ type App struct {
 	exec   *phase.Executor
 	github *githubClient    // nil without GitHub
 	pages  *dashboard.Pages // nil unless it listens
-	spaces *sandbox.Manager
+	spaces workspace.Workspaces
 	traces *tracing.Exporter // nil without a collector
 	notes  *notify.Notifier  // nil where nobody is told
 	bus    *bus.Service      // nil without subscribers

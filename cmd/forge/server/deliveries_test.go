@@ -27,7 +27,7 @@ import (
 func TestTenThousandDeliveries(t *testing.T) {
 	t.Parallel()
 	total, runs := 10_000, 100
-	if testing.Short() || racetest.Enabled {
+	if !e2e || racetest.Enabled {
 		total, runs = 300, 10
 	}
 	distinct := total * 7 / 10

@@ -32,10 +32,9 @@ import (
 	"forge/pipeline/agent"
 	"forge/pipeline/deps"
 	"forge/pipeline/lazyregexp"
-	"forge/pipeline/sandbox"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // Grade is how bad something is.
@@ -59,9 +58,9 @@ type Diagnosis struct {
 // doctor collects diagnoses.
 type doctor struct {
 	o    Options
-	home string           // the state directory of the settings; o's may be one for the time of the look
-	db   *store.DB        // of a server that runs; nil: it is opened
-	work *sandbox.Manager // likewise
+	home string               // the state directory of the settings; o's may be one for the time of the look
+	db   *store.DB            // of a server that runs; nil: it is opened
+	work workspace.Workspaces // likewise
 	mu   sync.Mutex
 	list map[string][]Diagnosis // by area
 
@@ -450,7 +449,7 @@ func forgeAt(ctx context.Context, address string) bool {
 }
 
 func (d *doctor) git(ctx context.Context) {
-	version := sandbox.HostTool(ctx, "git", "--version")
+	version := d.o.hostTool()(ctx, "git", "--version")
 	if version == "" {
 		d.say("git", GradeBad, "install git 2.39 or newer", "git is not installed")
 		return
@@ -482,21 +481,23 @@ func (d *doctor) sandbox(ctx context.Context) {
 		return
 	}
 	d.ok("sandbox", "bubblewrap works: no network, no capabilities, a user of its own")
-	d.cgroups(spaces.Cgroups())
-	ws, err := spaces.Open(ctx, sandbox.OpenOptions{Name: "doctor", Cache: "doctor"})
+	if held, ok := spaces.(interface{ Cgroups() error }); ok {
+		d.cgroups(held.Cgroups())
+	}
+	ws, err := spaces.Open(ctx, workspace.OpenOptions{Name: "doctor", Cache: "doctor"})
 	if err != nil {
 		d.say("tools", GradeBad, "", "%v", err)
 		return
 	}
 	defer ws.Close()
-	r, err := ws.Run(ctx, worktree.Command{Args: []string{"/bin/sh", "-c", deps.ToolScript}})
+	r, err := ws.Run(ctx, workspace.Command{Args: []string{"/bin/sh", "-c", deps.ToolScript}})
 	if err != nil {
 		d.say("tools", GradeBad, "", "%v", err)
 		return
 	}
 	tools := deps.ParseTools(string(r.Stdout))
 	if d.repo != "" {
-		if r, err := ws.Run(ctx, worktree.Command{Args: []string{"/bin/sh", "-c", deps.MoreToolScript}}); err == nil {
+		if r, err := ws.Run(ctx, workspace.Command{Args: []string{"/bin/sh", "-c", deps.MoreToolScript}}); err == nil {
 			more := deps.ParseTools(string(r.Stdout))
 			maps.Copy(more, tools)
 			d.tools <- more
@@ -516,7 +517,7 @@ func (d *doctor) sandbox(ctx context.Context) {
 		if tools[name] != "" && tools[manager] == "" {
 			d.say("tools", GradeWarn, "apt-get install "+install, "%s is there without %s: dependencies of its repositories cannot be installed", name, manager)
 		}
-		if tools[name] == "" && sandbox.HostTool(ctx, name, "--version") != "" {
+		if tools[name] == "" && d.o.hostTool()(ctx, name, "--version") != "" {
 			d.say("tools", GradeWarn, "install it for all users, under /usr", "%s is on this machine, but the sandbox does not see it", name)
 		}
 	}

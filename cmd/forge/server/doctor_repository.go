@@ -17,7 +17,6 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/config"
 	"forge/pipeline/deps"
-	"forge/pipeline/sandbox"
 )
 
 // leaveOut is what helps where a rule for branches that people work for holds for Forge's, too.
@@ -182,7 +181,7 @@ func (d *doctor) versions(ctx context.Context, app *github.App, repo pipeline.Re
 			if w.Tool == "go" {
 				ask = "version"
 			}
-			tools[w.Tool] = sandbox.HostTool(ctx, w.Tool, ask)
+			tools[w.Tool] = d.o.hostTool()(ctx, w.Tool, ask)
 		}
 	}
 	if len(wants) == 0 || tools == nil {

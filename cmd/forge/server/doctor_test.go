@@ -22,16 +22,19 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/config"
 	"forge/pipeline/record"
+	"forge/pipeline/sandbox/sandboxtest"
 	"forge/pipeline/store"
+	"forge/pipeline/workspace/workspacetest"
 )
 
 // patient is a server that the doctor looks at, and what it depends on.
 type patient struct {
-	gh   *githubtest.Server
-	dir  string
-	env  map[string]string
-	cfg  func(*settings.Config)
-	repo string
+	sandbox bool // looked at in earnest
+	gh      *githubtest.Server
+	dir     string
+	env     map[string]string
+	cfg     func(*settings.Config)
+	repo    string
 }
 
 // web answers every request with a status and a text.
@@ -83,7 +86,11 @@ func newPatient(t *testing.T, manifest []byte, change func(*patient)) []Diagnosi
 		t.Fatal(err)
 	}
 	p.cfg(&cfg)
-	return Doctor(t.Context(), Options{Config: cfg, Log: slog.New(slog.DiscardHandler)}, p.repo)
+	o := Options{Config: cfg, Log: slog.New(slog.DiscardHandler), HostTool: goAndGit, Worker: sandboxtest.Worker(t)}
+	if !p.sandbox {
+		o.Workspaces = workspacetest.New(t, goAlone)
+	}
+	return Doctor(t.Context(), o, p.repo)
 }
 
 // withSettings is a repository with these settings.
@@ -149,7 +156,7 @@ func TestDoctorMakesNothing(t *testing.T) {
 	for name, there := range map[string]bool{"no state directory": false, "an empty one": true} {
 		var state string
 		list := newPatient(t, nil, func(p *patient) {
-			state = filepath.Join(p.dir, "new", "state")
+			state, p.sandbox = filepath.Join(p.dir, "new", "state"), true
 			p.env["FORGE_STATE_DIR"] = state
 			delete(p.env, "FORGE_DATABASE_URL")
 			if there {

@@ -27,7 +27,7 @@ import (
 	"forge/pipeline/text"
 	"forge/pipeline/track"
 	"forge/pipeline/work"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // configPath is where a repository keeps its settings.
@@ -317,8 +317,8 @@ func (p pusher) Push(ctx context.Context, repo pipeline.Repo, branch, sha, old s
 }
 
 // pushOf is a push of a run's work.
-func pushOf(run *pipeline.Run, branch, sha, old string) sandbox.PushOptions {
-	return sandbox.PushOptions{Branch: branch, SHA: sha, Old: old, Base: run.Base, Cleared: slices.Sorted(maps.Keys(run.Cleared))}
+func pushOf(run *pipeline.Run, branch, sha, old string) workspace.PushOptions {
+	return workspace.PushOptions{Branch: branch, SHA: sha, Old: old, Base: run.Base, Cleared: slices.Sorted(maps.Keys(run.Cleared))}
 }
 
 // Delete implements the publisher's interface.
@@ -332,7 +332,7 @@ func (p pusher) Delete(ctx context.Context, repo pipeline.Repo, branch, old stri
 
 // Keep implements the publisher's keeper. Another run may be quicker: then it is done again
 // on what that has made.
-func (p pusher) Keep(ctx context.Context, repo pipeline.Repo, branch, message string, files []worktree.Change) (sha string, err error) {
+func (p pusher) Keep(ctx context.Context, repo pipeline.Repo, branch, message string, files []workspace.Change) (sha string, err error) {
 	bot, err := p.signer.app.BotUser(ctx)
 	if err != nil {
 		return "", err
@@ -351,12 +351,12 @@ func (p pusher) Keep(ctx context.Context, repo pipeline.Repo, branch, message st
 				return "", err
 			}
 		}
-		o := sandbox.CommitOptions{Parent: head, Message: message, Author: bot.Login, Email: emailOf(bot), Time: p.run.Updated, Changes: files}
+		o := workspace.CommitOptions{Parent: head, Message: message, Author: bot.Login, Email: emailOf(bot), Time: p.run.Updated, Changes: files}
 		if sha, err = p.gateway.Commit(ctx, repo, o); err != nil || sha == head {
 			return sha, err
 		}
-		err = p.gateway.Push(ctx, repo, token, sandbox.PushOptions{Branch: branch, SHA: sha, Old: head})
-		var moved *sandbox.MovedError
+		err = p.gateway.Push(ctx, repo, token, workspace.PushOptions{Branch: branch, SHA: sha, Old: head})
+		var moved *workspace.MovedError
 		if !errors.As(err, &moved) {
 			return sha, err
 		}

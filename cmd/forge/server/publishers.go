@@ -10,6 +10,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/command"
 	"forge/pipeline/sandbox"
+	"forge/pipeline/workspace"
 )
 
 // localPublisher publishes runs on a local repository: the branch is all there is to show.
@@ -21,7 +22,7 @@ func (l localPublisher) Publish(ctx context.Context, run *pipeline.Run, again bo
 	if run.Over && (run.Published.Head != "" || again) {
 		at := cmp.Or(run.Published.Head, run.Head) // a push may have got through that was not recorded
 		err := l.gateway.Delete(ctx, run.Repo, "", run.Branch, at)
-		var moved *sandbox.MovedError
+		var moved *workspace.MovedError
 		if again && errors.As(err, &moved) && run.Committed(moved.Head) {
 			err = l.gateway.Delete(ctx, run.Repo, "", run.Branch, moved.Head)
 		}
@@ -34,8 +35,8 @@ func (l localPublisher) Publish(ctx context.Context, run *pipeline.Run, again bo
 		return pub, nil, nil
 	}
 	err := l.gateway.Push(ctx, run.Repo, "", pushOf(run, run.Branch, run.Head, run.Published.Head))
-	var moved *sandbox.MovedError
-	var rejected *sandbox.RejectedError
+	var moved *workspace.MovedError
+	var rejected *workspace.RejectedError
 	if again && errors.As(err, &moved) && run.Committed(moved.Head) { // an attempt that was not recorded got that far
 		err = l.gateway.Push(ctx, run.Repo, "", pushOf(run, run.Branch, run.Head, moved.Head))
 	}
@@ -55,7 +56,7 @@ func (l localPublisher) Publish(ctx context.Context, run *pipeline.Run, again bo
 
 // refusedHere is why a local repository does not take a branch. Git writes to none that is
 // checked out, in the folder or in one of its linked work trees.
-func refusedHere(run *pipeline.Run, rejected *sandbox.RejectedError) string {
+func refusedHere(run *pipeline.Run, rejected *workspace.RejectedError) string {
 	if !strings.Contains(rejected.Reason, "denyCurrentBranch") && !strings.Contains(rejected.Reason, "checked out") {
 		return rejected.Error()
 	}

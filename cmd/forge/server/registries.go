@@ -18,6 +18,16 @@ import (
 	"forge/pipeline/sandbox"
 )
 
+// hostTool asks one of the server's own tools; see sandbox.HostTool.
+type hostTool func(ctx context.Context, name string, args ...string) string
+
+func (o Options) hostTool() hostTool {
+	if o.HostTool == nil {
+		return sandbox.HostTool
+	}
+	return o.HostTool
+}
+
 // newRegistries returns what opens the gateway to package registries, and names Go's
 // checksum database, when they are first needed: asking the server's own tools takes
 // a while.
@@ -25,6 +35,7 @@ func newRegistries(o Options) func(context.Context) (*registry.Gateway, string, 
 	var mu sync.Mutex
 	var gateway *registry.Gateway
 	var sumDB string
+	ask := o.hostTool()
 	return func(ctx context.Context) (*registry.Gateway, string, error) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -39,7 +50,7 @@ func newRegistries(o Options) func(context.Context) (*registry.Gateway, string, 
 			}
 			list = append(list, one)
 		}
-		for _, r := range ownRegistries(ctx) {
+		for _, r := range ownRegistries(ctx, ask) {
 			if !slices.ContainsFunc(list, func(l registry.Registry) bool { return l.Kind == r.Kind && len(l.Match) == 0 }) {
 				o.Log.Info("packages come from what the server's own tools are configured with", "kind", r.Kind, "registry", r.URL)
 				list = append(list, r)
@@ -49,40 +60,40 @@ func newRegistries(o Options) func(context.Context) (*registry.Gateway, string, 
 		if err != nil {
 			return nil, "", err
 		}
-		gateway, sumDB = made, sandbox.HostTool(ctx, "go", "env", "GOSUMDB")
+		gateway, sumDB = made, ask(ctx, "go", "env", "GOSUMDB")
 		return gateway, sumDB, nil
 	}
 }
 
 // ownRegistries are those that the server's tools are configured with.
-func ownRegistries(ctx context.Context) []registry.Registry {
+func ownRegistries(ctx context.Context, ask hostTool) []registry.Registry {
 	var out []registry.Registry
 	add := func(k registry.Kind, url string) {
 		if strings.HasPrefix(url, "https://") && !strings.Contains(url, "@") { // one with a password is listed by hand
 			out = append(out, registry.Registry{Kind: k, URL: strings.TrimSpace(url)})
 		}
 	}
-	for url := range strings.FieldsFuncSeq(sandbox.HostTool(ctx, "go", "env", "GOPROXY"), func(r rune) bool { return r == ',' || r == '|' }) {
+	for url := range strings.FieldsFuncSeq(ask(ctx, "go", "env", "GOPROXY"), func(r rune) bool { return r == ',' || r == '|' }) {
 		add(registry.Go, url)
 	}
-	add(registry.NPM, sandbox.HostTool(ctx, "npm", "config", "get", "registry"))
-	index := sandbox.HostTool(ctx, "python3", "-m", "pip", "config", "get", "global.index-url")
+	add(registry.NPM, ask(ctx, "npm", "config", "get", "registry"))
+	index := ask(ctx, "python3", "-m", "pip", "config", "get", "global.index-url")
 	if index == "" {
-		index = sandbox.HostTool(ctx, "python3", "-c", "from pip._internal.models.index import PyPI; print(PyPI.simple_url)")
+		index = ask(ctx, "python3", "-c", "from pip._internal.models.index import PyPI; print(PyPI.simple_url)")
 	}
 	add(registry.PyPI, index)
-	for url := range strings.FieldsSeq(sandbox.HostTool(ctx, "ruby", "-e", "puts Gem.sources.to_a")) {
+	for url := range strings.FieldsSeq(ask(ctx, "ruby", "-e", "puts Gem.sources.to_a")) {
 		add(registry.Gems, strings.TrimSuffix(url, "/"))
 	}
 	var repositories map[string]struct{ Type, URL string }
-	if json.Unmarshal([]byte(sandbox.HostTool(ctx, "composer", "config", "--global", "--no-plugins", "repositories")), &repositories) == nil {
+	if json.Unmarshal([]byte(ask(ctx, "composer", "config", "--global", "--no-plugins", "repositories")), &repositories) == nil {
 		for _, name := range slices.Sorted(maps.Keys(repositories)) {
 			if r := repositories[name]; r.Type == "composer" {
 				add(registry.Composer, r.URL)
 			}
 		}
 	}
-	add(registry.Maven, mavenRegistry(ctx))
+	add(registry.Maven, mavenRegistry(ctx, ask))
 	return out
 }
 
@@ -94,8 +105,8 @@ func mirrorsCentral(of string) bool {
 }
 
 // mavenRegistry is the mirror of the server's own Maven, else the registry that Maven itself names.
-func mavenRegistry(ctx context.Context) string {
-	_, home, ok := strings.Cut(sandbox.HostTool(ctx, "mvn", "-v"), "Maven home: ")
+func mavenRegistry(ctx context.Context, ask hostTool) string {
+	_, home, ok := strings.Cut(ask(ctx, "mvn", "-v"), "Maven home: ")
 	if !ok {
 		return ""
 	}

@@ -66,6 +66,9 @@ func Listen(ctx context.Context, o Options) (_ *Server, err error) {
 	if err := s.DB.Own(); err != nil {
 		return nil, err
 	}
+	if o.Alone {
+		s.afterCrash(ctx, o.Config.StateDir)
+	}
 	for _, text := range o.Config.Warnings {
 		s.log.Warn(text)
 	}

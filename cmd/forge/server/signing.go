@@ -11,6 +11,7 @@ import (
 	"forge/github"
 	"forge/pipeline"
 	"forge/pipeline/sandbox"
+	"forge/pipeline/workspace"
 )
 
 // signer has GitHub make the commits of runs, which signs them, where a ruleset asks
@@ -108,14 +109,14 @@ func (s *signer) replay(ctx context.Context, run *pipeline.Run, sha, old string)
 		at = from
 	}
 	// Those up to the branch's head are there as they are.
-	if i := slices.IndexFunc(list, func(r sandbox.Replay) bool { return r.SHA == at }); i >= 0 {
+	if i := slices.IndexFunc(list, func(r workspace.Replay) bool { return r.SHA == at }); i >= 0 {
 		from, list = at, list[i+1:]
 	}
 	for _, r := range list {
 		if at != from {
 			made, err := s.made(ctx, run.Repo, r, from, at)
 			if err != nil || !made {
-				return "", cmp.Or[error](err, &sandbox.MovedError{Branch: run.Branch, Head: at})
+				return "", cmp.Or[error](err, &workspace.MovedError{Branch: run.Branch, Head: at})
 			}
 			from = at
 			continue
@@ -128,7 +129,7 @@ func (s *signer) replay(ctx context.Context, run *pipeline.Run, sha, old string)
 			return "", err
 		}
 		if !made && r.Merged != "" { // a merge has no expected head: somebody was quicker
-			return "", &sandbox.MovedError{Branch: run.Branch, Head: at}
+			return "", &workspace.MovedError{Branch: run.Branch, Head: at}
 		}
 		if !made {
 			return "", &pipeline.Fault{Class: pipeline.FaultGitHub, Final: true, Message: fmt.Sprintf("GitHub made %.9s of commit %.9s, and its tree or parent is another one: look at the branch %s before it is used", at, r.SHA, run.Branch)}
@@ -139,7 +140,7 @@ func (s *signer) replay(ctx context.Context, run *pipeline.Run, sha, old string)
 }
 
 // one has GitHub make one commit on the branch, which is at parent.
-func (s *signer) one(ctx context.Context, run *pipeline.Run, r sandbox.Replay, parent string) (string, error) {
+func (s *signer) one(ctx context.Context, run *pipeline.Run, r workspace.Replay, parent string) (string, error) {
 	if r.Merged == "" {
 		return s.app.Commit(ctx, run.Repo, github.CommitRequest{Branch: run.Branch, Expected: parent, Message: r.Message, Changes: r.Changes})
 	}
@@ -147,7 +148,7 @@ func (s *signer) one(ctx context.Context, run *pipeline.Run, r sandbox.Replay, p
 }
 
 // made reports whether a commit on GitHub is what r was to become.
-func (s *signer) made(ctx context.Context, repo pipeline.Repo, r sandbox.Replay, parent, sha string) (bool, error) {
+func (s *signer) made(ctx context.Context, repo pipeline.Repo, r workspace.Replay, parent, sha string) (bool, error) {
 	if sha == "" {
 		return false, nil
 	}
@@ -178,5 +179,5 @@ func (s *signer) push(ctx context.Context, run *pipeline.Run, sha, old string) e
 	if err != nil || made == sha {
 		return err
 	}
-	return &sandbox.MovedError{Branch: run.Branch, Head: made}
+	return &workspace.MovedError{Branch: run.Branch, Head: made}
 }

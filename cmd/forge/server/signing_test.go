@@ -19,9 +19,8 @@ import (
 	"forge/github/githubtest"
 	"forge/pipeline"
 	"forge/pipeline/config"
-	"forge/pipeline/sandbox"
 	scrub "forge/pipeline/text"
-	"forge/pipeline/worktree"
+	"forge/pipeline/workspace"
 )
 
 // signing is a local GitHub whose rulesets ask for signed commits, and a run's branch.
@@ -83,9 +82,9 @@ func (s *signing) fetch(sha string) error {
 }
 
 // make commits changes on the run's head, here.
-func (s *signing) make(changes ...worktree.Change) string {
+func (s *signing) make(changes ...workspace.Change) string {
 	s.t.Helper()
-	sha, err := s.client.gateway.Commit(s.t.Context(), s.run.Repo, sandbox.CommitOptions{
+	sha, err := s.client.gateway.Commit(s.t.Context(), s.run.Repo, workspace.CommitOptions{
 		Parent: s.run.Head, Message: "Change it\n\nBecause.", Run: "7f3a/1", Author: "forge[bot]", Email: "1+forge[bot]@example.com",
 		Time: time.Unix(1_700_000_000, 0), Changes: changes,
 	})
@@ -128,8 +127,8 @@ func (s *signing) commits(n int, seed uint64) (refused int) {
 		if err != nil {
 			t.Fatalf("seed %d, change %d: %v", seed, i, err)
 		}
-		if slices.ContainsFunc(changes, func(c worktree.Change) bool { return c.Exec }) {
-			var no *sandbox.RejectedError
+		if slices.ContainsFunc(changes, func(c workspace.Change) bool { return c.Exec }) {
+			var no *workspace.RejectedError
 			at, err := s.client.app.BranchHead(t.Context(), s.run.Repo, s.run.Branch)
 			push := s.client.signer.push(t.Context(), &s.run, sha, s.run.Published.Head)
 			if err != nil || head != sha || at != s.run.Published.Head || !errors.As(push, &no) {
@@ -150,14 +149,14 @@ func (s *signing) commits(n int, seed uint64) (refused int) {
 }
 
 // change draws one to four changes of the tree as it is.
-func (s *signing) change(random *rand.Rand) []worktree.Change {
+func (s *signing) change(random *rand.Rand) []workspace.Change {
 	files, err := s.client.gateway.Files(s.t.Context(), s.run.Repo, s.run.Head)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	names := []string{"a.txt", "B.TXT", "dir/c.go", "dir/deep/er/d", `"quoted".txt`, "with space", "ö/ß.txt", "-dash", "new\u2028line", "dollar$HOME", "[glob]*?", "a", "emoji 😀", "trailing.dot.", "back`tick"}
 	contents := []string{"", "one\n", "no end", "\r\ncrlf\r\n", "\x00\x01\xff binary", "ünïcode\n", strings.Repeat("long line ", 500), "#!/bin/sh\n", "<<<<<<<\n", `{"json": "\"}`}
-	out := map[string]worktree.Change{}
+	out := map[string]workspace.Change{}
 	put := func(name, text string) {
 		for other := range out { // a name cannot be a file and a folder
 			if strings.HasPrefix(other, name+"/") || strings.HasPrefix(name, other+"/") {
@@ -166,10 +165,10 @@ func (s *signing) change(random *rand.Rand) []worktree.Change {
 		}
 		for _, f := range files {
 			if strings.HasPrefix(f, name+"/") || strings.HasPrefix(name, f+"/") {
-				out[f] = worktree.Change{Path: f, Deleted: true}
+				out[f] = workspace.Change{Path: f, Deleted: true}
 			}
 		}
-		out[name] = worktree.Change{Path: name, Content: []byte(text)}
+		out[name] = workspace.Change{Path: name, Content: []byte(text)}
 	}
 	for range 1 + random.IntN(4) {
 		name := names[random.IntN(len(names))]
@@ -179,7 +178,7 @@ func (s *signing) change(random *rand.Rand) []worktree.Change {
 			put(name, text)
 		case k < 7:
 			f := files[random.IntN(len(files))]
-			out[f] = worktree.Change{Path: f, Deleted: true}
+			out[f] = workspace.Change{Path: f, Deleted: true}
 		case k < 9: // moved, or copied
 			f := files[random.IntN(len(files))]
 			old, err := s.client.gateway.File(s.t.Context(), s.run.Repo, s.run.Head, f)
@@ -188,7 +187,7 @@ func (s *signing) change(random *rand.Rand) []worktree.Change {
 			}
 			put(name, string(old))
 			if k == 8 && f != name {
-				out[f] = worktree.Change{Path: f, Deleted: true}
+				out[f] = workspace.Change{Path: f, Deleted: true}
 			}
 		case random.IntN(4) == 0:
 			put(name, text)
@@ -205,7 +204,7 @@ func (s *signing) change(random *rand.Rand) []worktree.Change {
 			}
 		}
 	}
-	var list []worktree.Change
+	var list []workspace.Change
 	for _, path := range slices.Sorted(maps.Keys(out)) {
 		list = append(list, out[path])
 	}
@@ -238,7 +237,7 @@ func TestCommitsByAPIAgain(t *testing.T) {
 		}
 		return head
 	}
-	sha := s.make(worktree.Change{Path: "a.txt", Content: []byte("b\n")})
+	sha := s.make(workspace.Change{Path: "a.txt", Content: []byte("b\n")})
 	first := sign(sha)
 	if again := sign(sha); again != first {
 		t.Errorf("the second attempt made %s, the first %s", again, first)
@@ -252,7 +251,7 @@ func TestCommitsByAPIAgain(t *testing.T) {
 	s.run.Head, s.run.Published.Head = first, first
 
 	// An answer that got lost, and the same again.
-	sha = s.make(worktree.Change{Path: "a.txt", Content: []byte("c\n")})
+	sha = s.make(workspace.Change{Path: "a.txt", Content: []byte("c\n")})
 	s.gh.AddFault(githubtest.Fault{Kind: githubtest.FaultErrorAfter, Operation: "graphql/createCommitOnBranch", Times: 1})
 	if _, err := s.client.signer.commit(t.Context(), &s.run, sha); err == nil {
 		t.Error("a lost answer is no error")
@@ -268,11 +267,11 @@ func TestCommitsByAPIAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sha = s.make(worktree.Change{Path: "a.txt", Content: []byte("d\n")})
+	sha = s.make(workspace.Change{Path: "a.txt", Content: []byte("d\n")})
 	if head := sign(sha); head != sha {
 		t.Errorf("a commit on a stale head became %s", head)
 	}
-	var moved *sandbox.MovedError
+	var moved *workspace.MovedError
 	if err := s.client.signer.push(t.Context(), &s.run, sha, second); !errors.As(err, &moved) || moved.Head != theirs {
 		t.Errorf("push over somebody's commit: %v, want it moved to %s", err, theirs)
 	}

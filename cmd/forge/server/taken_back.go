@@ -7,9 +7,9 @@ import (
 	"forge/learn/production"
 	"forge/pipeline"
 	"forge/pipeline/lazyregexp"
-	"forge/pipeline/sandbox"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
+	"forge/pipeline/workspace"
 )
 
 // mostEarlier is with how many earlier deployments' files one is compared.
@@ -18,7 +18,7 @@ const mostEarlier = 20
 // takenBack finds what a deployment takes back: all that it does, when its files are those that
 // ran there before, or nothing but reverts came with it; or besides what it brings, by a revert
 // or because it has not all of what ran there.
-func (c deployedCode) takenBack(ctx context.Context, repo pipeline.Repo, f *production.Facts, shipped []sandbox.Shipped) error {
+func (c deployedCode) takenBack(ctx context.Context, repo pipeline.Repo, f *production.Facts, shipped []workspace.Shipped) error {
 	d := f.Deployment
 	tree := func(sha string) string {
 		out, _, _, err := c.gateway.CommitAt(ctx, repo, sha)

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net"
 	"os"
-	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
@@ -21,8 +20,13 @@ import (
 	"forge/cmd/forge/settings"
 	"forge/github/githubtest"
 	"forge/pipeline"
+	"forge/pipeline/deps"
+	"forge/pipeline/needs"
+	"forge/pipeline/sandbox"
 	"forge/pipeline/sandbox/sandboxtest"
 	"forge/pipeline/store"
+	"forge/pipeline/workspace"
+	"forge/pipeline/workspace/workspacetest"
 )
 
 // testServer is a Forge in this process and a GitHub, with one repository and one
@@ -57,12 +61,39 @@ type testOptions struct {
 	deployments bool // the App is told of them
 	deploys     bool // and may make them
 	signIn      bool // people sign in to the web pages with GitHub; else they are for this machine
+	sandbox     bool // commands run in bubblewrap, behind a worker process; else in a workspacetest
 }
 
 const greetRepo = "acme/greet"
 
+// goAlone answers what tools there are, which takes a second where there are many.
+func goAlone(_ string, c workspace.Command) (workspace.Result, bool) {
+	if slices.Contains(c.Args, deps.ToolScript) || slices.Contains(c.Args, deps.MoreToolScript) {
+		return workspace.Result{Stdout: []byte("go go1.26\n")}, true
+	}
+	return workspace.Result{}, false
+}
+
+// goAndGit is a machine without other tools: to ask Maven, npm and the rest for their
+// settings takes seconds, and what they say is another thing on each machine.
+func goAndGit(ctx context.Context, name string, args ...string) string {
+	if name != "git" && name != "go" {
+		return ""
+	}
+	return sandbox.HostTool(ctx, name, args...)
+}
+
+// inSandbox has a test run its commands in the sandbox although it does not say so: those
+// that TestInSandbox plays once more, and all that take long.
+func inSandbox(t *testing.T) bool {
+	return soak || strings.HasPrefix(t.Name(), "TestInSandbox/")
+}
+
 func newTestServer(t *testing.T, o testOptions) *testServer {
 	t.Helper()
+	if o.sandbox = o.sandbox || inSandbox(t); o.sandbox {
+		needs.Sandbox(t)
+	}
 	dir, err := demo.TempDir()
 	if err != nil {
 		t.Fatal(err)
@@ -114,9 +145,6 @@ func (ts *testServer) startServer(dir string, o testOptions) {
 		ts.t.Fatal(err)
 	}
 	env["FORGE_CALL_TIMEOUT"] = "1s"
-	if _, err := exec.LookPath("bwrap"); err != nil {
-		env["FORGE_UNSAFE_NO_SANDBOX"] = "true"
-	}
 	if o.signIn {
 		ts.signIn(env)
 	}
@@ -128,7 +156,12 @@ func (ts *testServer) startServer(dir string, o testOptions) {
 	if err != nil {
 		ts.t.Fatal(err)
 	}
-	wired := Options{Config: cfg, Log: slog.New(slog.DiscardHandler), OnEvents: ts.onEvents, Now: o.now, TestTimeout: o.testTimeout, Settle: 10 * time.Millisecond, Worker: sandboxtest.Worker(ts.t)}
+	wired := Options{Config: cfg, Log: slog.New(slog.DiscardHandler), OnEvents: ts.onEvents, Now: o.now, TestTimeout: o.testTimeout, Settle: 10 * time.Millisecond, HostTool: goAndGit}
+	if o.sandbox {
+		wired.Worker = sandboxtest.Worker(ts.t)
+	} else {
+		wired.Workspaces = workspacetest.New(ts.t, goAlone)
+	}
 	if o.wire != nil {
 		o.wire(&wired)
 	}

@@ -9,11 +9,16 @@ import (
 	"time"
 
 	"forge/pipeline/sandbox"
+	"forge/pipeline/workspace"
 )
 
 // newWorkspaces makes what holds repositories: the sandbox that files and commands
 // are in, and the gateway that git goes through.
-func newWorkspaces(o Options) (*sandbox.Manager, *sandbox.Gateway, error) {
+func newWorkspaces(o Options) (workspace.Workspaces, *sandbox.Gateway, error) {
+	if o.Workspaces != nil {
+		gateway, err := newGateway(o, 0)
+		return o.Workspaces, gateway, err
+	}
 	cfg := o.Config
 	uid, gid, err := workerUser(cfg.WorkerUser)
 	if err != nil {

@@ -16,6 +16,7 @@ func hookConfig(t *testing.T, yaml string) (Config, error) {
 }
 
 func TestHooks(t *testing.T) {
+	t.Parallel()
 	got, err := hookConfig(t, `
 hooks:
   prom: {kind: alertmanager, token_file: SECRET, repo: acme/shop, repos: [acme/web], environment: prod, per_minute: 600}
@@ -38,6 +39,7 @@ hooks:
 
 // What is wrong with a hook is said with its key, and never with its secret.
 func TestHooksThatCannotBe(t *testing.T) {
+	t.Parallel()
 	for yaml, want := range map[string]string{
 		`hooks: {p: {token_file: SECRET, repo: a/b}}`:                                         "hooks.p has no kind",
 		`hooks: {p: {kind: prometheus, token_file: SECRET, repo: a/b}}`:                       `must be one of alertmanager, sentry, generic`,
@@ -65,6 +67,7 @@ func TestHooksThatCannotBe(t *testing.T) {
 }
 
 func TestHealthChecks(t *testing.T) {
+	t.Parallel()
 	got, err := hookConfig(t, `health_checks: {shop: {url: "https://shop.example.com/healthz", repo: acme/shop}, near: {url: "http://10.0.0.5:8080/", repo: acme/shop, environment: staging, expect: 204, contains: ok, every: 1m, fails: 5, private: true}}`)
 	if err != nil {
 		t.Fatal(err)
@@ -93,6 +96,7 @@ func TestHealthChecks(t *testing.T) {
 }
 
 func TestQueries(t *testing.T) {
+	t.Parallel()
 	const prometheus = `prometheus: {main: {url: "http://10.0.0.5:9090/"}}` + "\n"
 	got, err := hookConfig(t, prometheus+`queries: {errors: {prometheus: main, repo: acme/shop, query: "rate(x[1m])", max: 0.02, worse_by: 0.5}, load: {prometheus: main, repo: acme/shop, environment: staging, query: up, min: 1, window: 30s}}`)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 // A profile fills in what is not set, wherever it is chosen; strict is what there was.
 func TestProfile(t *testing.T) {
+	t.Parallel()
 	read := func(yaml string, base config.Config) config.Config {
 		t.Helper()
 		c, err := Repository("forge.yml", []byte(yaml), base)

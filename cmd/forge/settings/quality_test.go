@@ -23,6 +23,7 @@ quality:
 `
 
 func TestQualityGates(t *testing.T) {
+	t.Parallel()
 	got, err := Repository(".github/forge.yml", []byte(allOfAGate), config.Default())
 	if err != nil {
 		t.Fatal(err)
@@ -60,6 +61,7 @@ func TestQualityGates(t *testing.T) {
 
 // Each is refused with its key, its line and how to put it right, and leaves no gate behind.
 func TestWrongQualityGates(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ yaml, want string }{
 		{"quality: 5", "1:10: quality must be a list, not 5"},
 		{"quality:\n  - go-vet", `2:5: quality[0] must hold keys with values, such as name: …, not the text "go-vet"`},

@@ -13,12 +13,12 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
 	"forge/pipeline/config"
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
+	"forge/pipeline/untrusted"
 )
 
 // maxFile is how large a configuration file may be, in bytes.
@@ -52,7 +52,7 @@ func (r *reader) read(data []byte, v any) {
 		return
 	}
 	r.lines = strings.Split(strings.ReplaceAll(string(data), "\r\n", "\n"), "\n")
-	file, err := parse(data)
+	file, err := untrusted.ParseYAML(data)
 	if err != nil {
 		r.syntax(err)
 		return
@@ -71,38 +71,6 @@ func (r *reader) read(data []byte, v any) {
 	if body != nil {
 		r.value(body, reflect.ValueOf(v).Elem(), "")
 	}
-}
-
-// parse guards against panics of the parser: the input is anybody's.
-func parse(data []byte) (file *ast.File, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = errors.New("the file cannot be read as YAML")
-		}
-	}()
-	if depth(data) > 100 {
-		return nil, errors.New("the file is nested more than 100 deep")
-	}
-	return parser.ParseBytes(data, 0)
-}
-
-// depth estimates how deep a text nests, which the parser follows by recursion.
-func depth(data []byte) int {
-	deepest, flow := 0, 0
-	for line := range strings.SplitSeq(string(data), "\n") {
-		indicators := len(line) - len(strings.TrimLeft(line, " -?:"))
-		for _, c := range line {
-			switch c {
-			case '[', '{':
-				flow++
-			case ']', '}':
-				flow = max(flow-1, 0)
-			}
-			deepest = max(deepest, flow)
-		}
-		deepest = max(deepest, indicators/2)
-	}
-	return deepest
 }
 
 func (r *reader) syntax(err error) {

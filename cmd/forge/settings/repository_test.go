@@ -18,6 +18,7 @@ import (
 
 // Covers T2, B1, B5, B6, R3 (the configuration decides), R4 and S26.
 func TestRepository(t *testing.T) {
+	t.Parallel()
 	base := config.Default()
 	base.Models = map[config.Role]string{"planner": "anthropic/a", "reviewer": "openai/b"}
 	base.Paths.Protected = []string{"deploy/**"}
@@ -68,6 +69,7 @@ func TestRepository(t *testing.T) {
 
 // Covers lessons 21 and S26, S30: what is wrong is refused, and said.
 func TestRepositoryErrors(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, yaml string
 		want       []string // all in the error
@@ -158,6 +160,8 @@ func TestRepositoryErrors(t *testing.T) {
 		{"merge", "loop:\n  <<: {faults: 1}\n", []string{".github/forge.yml:2:3: anchors (&), aliases (*), merges (<<)"}},
 		{"too large", "#" + strings.Repeat("x", 64<<10), []string{"the file has 65537 bytes; at most 65536 are read"}},
 		{"too deep", strings.Repeat("[", 5000), []string{"nested more than 100 deep"}},
+		{"too deep past brackets in quotes", "a: " + strings.Repeat(`["]", `, 5000), []string{"nested more than 100 deep"}},
+		{"too long keys", strings.Repeat("k", 30_000) + ": [" + strings.Repeat("a,", 16_000) + "]", []string{"too long keys"}},
 		{"too deep by indicators", strings.Repeat("- ", 5000), []string{"nested more than 100 deep"}},
 		{"not text", "\x00\xff\xfe", []string{".github/forge.yml"}},
 	} {
@@ -181,6 +185,7 @@ func TestRepositoryErrors(t *testing.T) {
 
 // Covers R7: a repository cannot loosen the operator's manual mode.
 func TestManualModeBinds(t *testing.T) {
+	t.Parallel()
 	base := config.Default()
 	base.Mode = "manual"
 	if _, err := Repository("f", []byte("mode: auto"), base); err == nil || !strings.Contains(err.Error(), "this server runs in manual mode") {
@@ -234,6 +239,7 @@ func otherValue(t *testing.T, key string, typ reflect.Type, now any) any {
 // TestEveryKeyIsRead sets every key of the schema, one at a time, and wants the
 // configuration to change, and the schema to agree. Covers lessons 22.
 func TestEveryKeyIsRead(t *testing.T) {
+	t.Parallel()
 	schema := compileSchema(t)
 	base := config.Default()
 	n := 0
@@ -329,6 +335,7 @@ func plain(t *testing.T, v any) any {
 
 // The schema refuses what the reader refuses.
 func TestSchemaRefuses(t *testing.T) {
+	t.Parallel()
 	schema := compileSchema(t)
 	for _, doc := range []string{
 		`{"max_iterations": 3}`, `{"loop": {"max_iteration": 3}}`, `{"loop": {"max_iterations": 0}}`, `{"mode": "atuo"}`,

@@ -53,6 +53,7 @@ func environment(pairs ...string) func(string) string {
 }
 
 func TestServerDefaults(t *testing.T) {
+	t.Parallel()
 	want := Config{
 		DatabaseURL: NewSecret("/home/u/.local/state/forge/forge.db"), StateDir: "/home/u/.local/state/forge",
 		Listen: "127.0.0.1:8080", Label: "forge", Slug: "forge", Sandbox: "bubblewrap", WriteInterval: time.Second, CallTimeout: 15 * time.Second,
@@ -82,6 +83,7 @@ func TestServerDefaults(t *testing.T) {
 
 // The environment goes before the file, and every key of the file is read.
 func TestServerFileAndEnvironment(t *testing.T) {
+	t.Parallel()
 	key, secret := write(t, 0o600, testKey), write(t, 0o600, testSecret+"\n")
 	apiKey := write(t, 0o400, "sk-from-file\n")
 	file := write(t, 0o600, fmt.Sprintf(`
@@ -174,6 +176,7 @@ paths: {protected: ["deploy/**"]}
 // Every variable that is declared is read, and every key has a description.
 // Covers lessons 22.
 func TestEveryServerKey(t *testing.T) {
+	t.Parallel()
 	typ := reflect.TypeFor[serverFile]()
 	key, secret, address := write(t, 0o600, testKey), write(t, 0o600, testSecret), write(t, 0o600, "https://n.example/x")
 	values := map[string]string{
@@ -231,6 +234,7 @@ func TestEveryServerKey(t *testing.T) {
 
 // What a provider's key is set to reaches its models, and no others.
 func TestKeysReachTheirProviders(t *testing.T) {
+	t.Parallel()
 	for _, p := range agent.ProviderNames {
 		c, err := server("", environment("HOME", "/h", strings.ToUpper(p)+"_API_KEY", "k-"+p), false)
 		if err != nil {
@@ -246,6 +250,7 @@ func TestKeysReachTheirProviders(t *testing.T) {
 
 // Covers lessons 21 and S29: what is wrong is said all at once, without secrets.
 func TestServerErrors(t *testing.T) {
+	t.Parallel()
 	secret := "hunter2-hunter2-hunter2"
 	for _, c := range []struct {
 		name string
@@ -335,6 +340,7 @@ func TestServerErrors(t *testing.T) {
 }
 
 func TestDatabasePath(t *testing.T) {
+	t.Parallel()
 	for in, want := range map[string]string{
 		"": "/s/forge.db", "x.db": "/s/x.db", "/d/x.db": "/d/x.db", "sqlite:x.db": "/s/x.db", "sqlite:///d/x.db": "/d/x.db",
 		"file:x.db": "/s/x.db", "file:/d/x.db": "/d/x.db", "file:///d/x.db": "/d/x.db", "postgres://h/x": "postgres://h/x",
@@ -350,6 +356,7 @@ func TestDatabasePath(t *testing.T) {
 }
 
 func TestServerFiles(t *testing.T) {
+	t.Parallel()
 	home := environment("HOME", "/h")
 	if _, err := Server("/nowhere/forge.yml", home); err == nil || !strings.Contains(err.Error(), "name an existing file with --config") {
 		t.Errorf("missing file: %v", err)
@@ -388,6 +395,7 @@ func TestServerFiles(t *testing.T) {
 }
 
 func TestReady(t *testing.T) {
+	t.Parallel()
 	c, err := server("", environment("HOME", "/h", "FORGE_MODEL_PLANNER", "anthropic/x", "FORGE_MODEL_TESTER", "openai/y"), false)
 	if err != nil {
 		t.Fatal(err)
@@ -403,6 +411,7 @@ func TestReady(t *testing.T) {
 
 // What is missing for people to sign in is said with where it is found.
 func TestReadyForSignIn(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		env  []string
@@ -434,6 +443,7 @@ func TestReadyForSignIn(t *testing.T) {
 
 // Covers S29: whatever prints a secret does not show it.
 func TestSecret(t *testing.T) {
+	t.Parallel()
 	const hidden = "swordfish"
 	c := Config{WebhookSecret: NewSecret(hidden), DatabaseURL: NewSecret("postgres://u:" + hidden + "@h/d")}
 	var log bytes.Buffer
@@ -459,6 +469,7 @@ func TestSecret(t *testing.T) {
 // Covers D2: a pipe that nobody writes to does not hold the program up, what an editor puts
 // before everything is no key, and a directory and another encoding are told as such.
 func TestFilesThatAreNone(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	fifo, marked, wide := filepath.Join(dir, "fifo"), filepath.Join(dir, "marked.yml"), filepath.Join(dir, "wide.yml")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
@@ -483,6 +494,7 @@ func TestFilesThatAreNone(t *testing.T) {
 // The environment goes before the file, also where one holds a secret and the other
 // names a file of it.
 func TestEnvironmentsSecretGoesBeforeTheFile(t *testing.T) {
+	t.Parallel()
 	kept := write(t, 0o600, "of-the-file-0123456789\n")
 	for _, c := range []struct {
 		name, file string

@@ -7,6 +7,7 @@ import (
 )
 
 func TestSubscribers(t *testing.T) {
+	t.Parallel()
 	url := write(t, 0o600, "https://ci.example.com/forge\n")
 	got, err := hookConfig(t, `subscribers: {ci: {url_file: "`+url+`", secret_file: SECRET, types: ["run.*"], repos: ["acme/*"]}}`)
 	if err != nil {
@@ -21,6 +22,7 @@ func TestSubscribers(t *testing.T) {
 
 // What is wrong with a subscriber is said with its key, and never with its address or secret.
 func TestSubscribersThatCannotBe(t *testing.T) {
+	t.Parallel()
 	near, plain, three := write(t, 0o600, "http://hidden.internal/x"), write(t, 0o600, "hidden words"), write(t, 0o600, strings.Repeat(testSecret+"\n", 3))
 	for yaml, want := range map[string]string{
 		`subscribers: {ci: {secret_file: SECRET}}`:                                            "subscribers.ci needs url_file",

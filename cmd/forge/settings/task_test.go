@@ -12,6 +12,7 @@ import (
 // Covers R4: a task overrides its limits, within those of the server, and within
 // those of the repository when its author may not raise them.
 func TestTask(t *testing.T) {
+	t.Parallel()
 	server := config.Default()
 	server.Limits.CostUSD = 20
 	repo := config.Default()

@@ -28,9 +28,9 @@ func Command() *cobra.Command {
 			if o.Unit != "" && o.Unit != unitSystemd && o.Unit != unitCompose {
 				return fmt.Errorf("--write %s: there are %s and %s", o.Unit, unitSystemd, unitCompose)
 			}
-			o.In, o.Out, o.Getenv = cmd.InOrStdin(), cmd.OutOrStdout(), os.Getenv
+			o.In, o.Out, o.Getenv = cmd.InOrStdin(), cmd.OutOrStdout(), shell.Getenv(cmd)
 			if provider, _, ok := strings.Cut(o.Answers.Model, "/"); ok { // a key never comes as an argument: others could read it
-				o.Key = os.Getenv(strings.ToUpper(provider) + "_API_KEY")
+				o.Key = o.Getenv(strings.ToUpper(provider) + "_API_KEY")
 			}
 			if fd := os.Stdin.Fd(); o.In == os.Stdin && term.IsTerminal(fd) {
 				o.Secret = func() (string, error) {

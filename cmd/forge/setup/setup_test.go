@@ -277,6 +277,7 @@ func (w *world) check() {
 // the set-up is interrupted, it goes on there when it is started again, and nothing is
 // made twice.
 func TestInterruptedAtEveryStep(t *testing.T) {
+	t.Parallel()
 	steps := []string{"at the start", "after the answers", "while GitHub shows the App", "with the code", "after the files", "after the installation", "never"}
 	for i, name := range steps {
 		t.Run(name, func(t *testing.T) {
@@ -331,6 +332,7 @@ func TestInterruptedAtEveryStep(t *testing.T) {
 // Covers D1: with the model's key in the environment, where the help says that it is
 // taken from, the set-up ends well, and so does a second start.
 func TestKeyInTheEnvironment(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	model := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(rw, `{"data":[{"id":"x"}],"id":"x","model":"x","choices":[{"message":{"role":"assistant","content":"x"},"finish_reason":"stop"}]}`)
@@ -367,6 +369,7 @@ func TestKeyInTheEnvironment(t *testing.T) {
 // is refused, and leaves the first one's work as it is. A state that one took is refused
 // by the next.
 func TestOneSetupOfAFolder(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	st := w.start(w.options())
 	st.get(st.page)
@@ -415,6 +418,7 @@ func TestOneSetupOfAFolder(t *testing.T) {
 // GitHub gives an App's secrets out once. What was not written of them is written when the
 // set-up is started again.
 func TestInterruptedWhileFilesAreWritten(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	st := w.start(w.options())
 	st.get(st.page)
@@ -442,6 +446,7 @@ func TestInterruptedWhileFilesAreWritten(t *testing.T) {
 // Covers D1, S: an answer that does not belong to the registration is refused, as is
 // one that was used or is over an hour old.
 func TestStatesAreRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	st := w.start(w.options())
 	callback := func(code, state string) (int, string) {
@@ -499,6 +504,7 @@ func TestStatesAreRefused(t *testing.T) {
 
 // The page is for who was given the link, on this machine.
 func TestPageIsClosed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	st := w.start(w.options())
 	origin := st.origin()
@@ -542,6 +548,7 @@ func TestPageIsClosed(t *testing.T) {
 
 // Answers that are wrong are told, and nothing is kept of them; keys are tried once.
 func TestAnswersAreChecked(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	st := w.start(w.options())
 	st.get(st.page)
@@ -590,6 +597,7 @@ func newLocal(t *testing.T, h http.Handler) string {
 
 // Files that are there are not written over.
 func TestNothingIsOverwritten(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{configFile, appKeyFile, modelKeyFile} {
 		w := newWorld(t)
 		if err := errors.Join(os.MkdirAll(w.dir, 0o700), os.WriteFile(filepath.Join(w.dir, name), []byte("label: mine\n"), 0o600)); err != nil {
@@ -618,6 +626,7 @@ func TestNothingIsOverwritten(t *testing.T) {
 // Covers D1: on a terminal without a browser, the form is a file, and the address at
 // which the browser ended is pasted.
 func TestTerminal(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	o := w.options()
 	r, write := io.Pipe()
@@ -661,6 +670,7 @@ func TestTerminal(t *testing.T) {
 
 // Where GitHub reaches the machine, its ping is waited for, and sent again.
 func TestPing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	o := w.options()
 	l := listen(t)
@@ -702,6 +712,7 @@ func TestPing(t *testing.T) {
 // A container of the compose file sees the settings, and the keys that they name, where
 // they are on the machine, and needs nothing that is not there.
 func TestComposeSeesTheFolder(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	o := w.options()
 	o.Unit = unitCompose
@@ -736,6 +747,7 @@ func TestComposeSeesTheFolder(t *testing.T) {
 
 // The files that a set-up writes are those that are documented.
 func TestUnitsAreTheSame(t *testing.T) {
+	t.Parallel()
 	for name, text := range map[string]string{"forge.service": serviceText, "compose.yml": composeText} {
 		if kept, err := os.ReadFile("../../../.github/deploy/" + name); err != nil || string(kept) != text {
 			t.Errorf("cmd/forge/setup/%s differs from .github/deploy/%s: copy it over (%v)", name, name, err)
@@ -746,6 +758,7 @@ func TestUnitsAreTheSame(t *testing.T) {
 // Covers D1: the page opens on the port that was asked for, or says that it cannot; what is
 // no port, and no kind of unit, is refused before anything else.
 func TestPort(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"context"
 	"log/slog"
 	"os"
 
@@ -8,6 +9,22 @@ import (
 
 	"forge/cmd/forge/settings"
 )
+
+type environment struct{}
+
+// WithEnvironment has the commands that run under a context read these variables instead
+// of the process's.
+func WithEnvironment(ctx context.Context, getenv func(string) string) context.Context {
+	return context.WithValue(ctx, environment{}, getenv)
+}
+
+// Getenv reads the environment of a command.
+func Getenv(cmd *cobra.Command) func(string) string {
+	if getenv, ok := cmd.Context().Value(environment{}).(func(string) string); ok {
+		return getenv
+	}
+	return os.Getenv
+}
 
 // Configure reads the server's configuration and makes its logger.
 func Configure(cmd *cobra.Command) (settings.Config, *slog.Logger, error) {
@@ -20,7 +37,7 @@ func Configure(cmd *cobra.Command) (settings.Config, *slog.Logger, error) {
 	if err := checkLogFormat(cmd); err != nil {
 		return settings.Config{}, nil, err
 	}
-	cfg, err := settings.Server(path, overridden(cmd, os.Getenv))
+	cfg, err := settings.Server(path, overridden(cmd, Getenv(cmd)))
 	if err != nil {
 		return cfg, nil, Usage("%w", err)
 	}

@@ -11,6 +11,7 @@ import (
 
 // The flag goes before the environment, which goes before the file.
 func TestDashboardFlag(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		args []string
 		env  string

@@ -25,6 +25,7 @@ func environment(vars map[string]string) func(string) string {
 }
 
 func TestClientCompresses(t *testing.T) {
+	t.Parallel()
 	r := tracingtest.New(t)
 	c, err := newClient(environment(map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": r.URL + "/", "OTEL_EXPORTER_OTLP_COMPRESSION": "gzip",
 		"OTEL_EXPORTER_OTLP_HEADERS": "x-tenant=one, authorization=Bearer%20abc", "OTEL_EXPORTER_OTLP_TRACES_HEADERS": "x-tenant=two"}))
@@ -47,6 +48,7 @@ func TestClientCompresses(t *testing.T) {
 // A collector that is busy is asked again, after the time that it names at the least;
 // one that refuses is not.
 func TestClientRetries(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		answers []int
 		asked   int
@@ -97,6 +99,7 @@ func TestClientRetries(t *testing.T) {
 
 // The SDK gives a batch its time: a collector that is away does not hold it for longer.
 func TestClientGivesUp(t *testing.T) {
+	t.Parallel()
 	s := httptest.NewServer(http.NotFoundHandler())
 	s.Close()
 	c, err := newClient(environment(map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": s.URL}))
@@ -115,6 +118,7 @@ func TestClientGivesUp(t *testing.T) {
 
 // A collector with a certificate of its own is believed by the file that is named.
 func TestClientCertificate(t *testing.T) {
+	t.Parallel()
 	s := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer s.Close()
 	file := filepath.Join(t.TempDir(), "ca.pem")
@@ -131,6 +135,7 @@ func TestClientCertificate(t *testing.T) {
 }
 
 func TestClientSettings(t *testing.T) {
+	t.Parallel()
 	const at = "OTEL_EXPORTER_OTLP_ENDPOINT"
 	empty := filepath.Join(t.TempDir(), "empty.pem")
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {

@@ -93,6 +93,7 @@ func (s stuck) Shutdown(context.Context) error { return nil }
 // A collector that does not answer costs spans, and nothing else: the queue is
 // bounded, what does not fit is counted, and the log says so once a minute.
 func TestSlowCollector(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	var log bytes.Buffer
 	s := stuck{asked: make(chan struct{}, 1), answer: make(chan error)}
@@ -123,6 +124,7 @@ func TestSlowCollector(t *testing.T) {
 
 // A collector that refuses is counted, too.
 func TestRefusedSpans(t *testing.T) {
+	t.Parallel()
 	var log bytes.Buffer
 	s := stuck{asked: make(chan struct{}, 1), answer: make(chan error, 1)}
 	s.answer <- io.ErrUnexpectedEOF
@@ -140,6 +142,7 @@ func TestRefusedSpans(t *testing.T) {
 }
 
 func TestEnabled(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		env  map[string]string
 		want bool
@@ -159,6 +162,7 @@ func TestEnabled(t *testing.T) {
 
 // Without an exporter everything is a no-op.
 func TestNilExporter(t *testing.T) {
+	t.Parallel()
 	var x *Exporter
 	x.OnEvents(1, []pipeline.Event{{Seq: 1}})
 	x.Close(t.Context())

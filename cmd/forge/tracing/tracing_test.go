@@ -161,6 +161,7 @@ func picture(spans []Span) string {
 }
 
 func TestPictures(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"two_bounces", "checks", "faults", "away", "reopened_push"} {
 		t.Run(name, func(t *testing.T) {
 			n := 0
@@ -251,6 +252,7 @@ func check(t *rapid.T, name string, events []pipeline.Event, spans []Span) {
 // Whatever a run does, and however wrong the clocks of its servers are, its spans
 // are a tree: ids are unique, parents exist, no child is outside of its parent.
 func TestSpansProperty(t *testing.T) {
+	t.Parallel()
 	names := scripts(t)
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom(names).Draw(t, "script")
@@ -271,6 +273,7 @@ func TestSpansProperty(t *testing.T) {
 // them, and whenever one of them starts anew: the spans that are exported are
 // those of the whole log, and a span that comes twice is the same twice.
 func TestFollowerProperty(t *testing.T) {
+	t.Parallel()
 	names := scripts(t)
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom(names).Draw(t, "script")
@@ -319,6 +322,7 @@ func TestFollowerProperty(t *testing.T) {
 // A server that died may have lost what it had just finished: the next one exports
 // that again, and not the whole run.
 func TestFollowerHeals(t *testing.T) {
+	t.Parallel()
 	events := play(t, "two_bounces.txtar", plain)
 	for i := range events { // half of it is long ago
 		if i >= len(events)/2 {
@@ -345,6 +349,7 @@ func TestFollowerHeals(t *testing.T) {
 
 // The trace is the run's own; the ids are the same for ever.
 func TestIDs(t *testing.T) {
+	t.Parallel()
 	id := traceID("0123456789abcdef0123456789abcdef")
 	if got := id.String(); got != "0123456789abcdef0123456789abcdef" {
 		t.Errorf("traceID of a trace id = %s", got)
@@ -358,6 +363,7 @@ func TestIDs(t *testing.T) {
 }
 
 func TestForget(t *testing.T) {
+	t.Parallel()
 	f := &follower{folds: map[int64]*followed{}, emit: func(Span) {}, events: func(context.Context, int64, int64) ([]pipeline.Event, error) { return nil, nil }}
 	for run := range int64(3 * maxFolds) {
 		for _, id := range []int64{run, 0} { // the first one keeps moving

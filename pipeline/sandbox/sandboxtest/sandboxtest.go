@@ -4,10 +4,12 @@ package sandboxtest
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +22,18 @@ func Main(m *testing.M) {
 		_ = os.RemoveAll(dir)
 	}
 	os.Exit(code)
+}
+
+// Waiting is Main for tests that mostly wait, for each other's processes and for GitHub: so
+// many run at the same time, unless -parallel says how many.
+func Waiting(m *testing.M, parallel int) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", strconv.Itoa(parallel))
+	}
+	Main(m)
 }
 
 // Worker returns the program's path, built once for all tests of the process.

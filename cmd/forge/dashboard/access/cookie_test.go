@@ -36,6 +36,7 @@ func otherEnd(text string) string {
 
 // A session is only what this server made, for this use, and is not over.
 func TestSessionCookie(t *testing.T) {
+	t.Parallel()
 	d := newTestAccess(t)
 	now := d.now.Unix()
 	good := session{ID: 11, Login: "alice", Token: "token-of-alice", Since: now, Until: now + 3600}
@@ -103,6 +104,7 @@ func TestSessionCookie(t *testing.T) {
 }
 
 func TestSeal(t *testing.T) {
+	t.Parallel()
 	s := testSealer(t, testSecret, "session", publicURL)
 	if _, err := s.seal(session{Token: strings.Repeat("x", 4000)}); err == nil {
 		t.Error("a cookie that no browser takes is sealed")
@@ -127,6 +129,7 @@ func TestSeal(t *testing.T) {
 
 // A cookie's attributes; without TLS, on this machine alone, it has no prefix.
 func TestSetCookie(t *testing.T) {
+	t.Parallel()
 	for public, want := range map[string]string{
 		"https://forge.example.com": "__Host-forge_session=v; Path=/; Max-Age=60; HttpOnly; Secure; SameSite=Lax",
 		"http://localhost:8080":     "forge_session=v; Path=/; Max-Age=60; HttpOnly; SameSite=Lax",

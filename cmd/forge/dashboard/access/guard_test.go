@@ -9,6 +9,7 @@ import (
 
 // Every answer has the same headers: pages, refusals, redirects, files.
 func TestHeaders(t *testing.T) {
+	t.Parallel()
 	d := newTestAccess(t)
 	alice := d.signIn("alice")
 	for _, c := range []struct {
@@ -47,6 +48,7 @@ func TestHeaders(t *testing.T) {
 }
 
 func TestPicturesFrom(t *testing.T) {
+	t.Parallel()
 	for base, want := range map[string]string{
 		"":                             "https://avatars.githubusercontent.com",
 		"https://ghe.example.com":      "https://avatars.githubusercontent.com https://ghe.example.com https://avatars.ghe.example.com",
@@ -64,6 +66,7 @@ func TestPicturesFrom(t *testing.T) {
 
 // A change is asked for by Forge's own pages, or by no browser.
 func TestCrossSite(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		method string
@@ -107,6 +110,7 @@ func TestCrossSite(t *testing.T) {
 
 // A proxy may call the server by another name than people do.
 func TestBehindProxy(t *testing.T) {
+	t.Parallel()
 	d := newTestAccess(t)
 	alice := d.signIn("alice")
 	for _, site := range []string{"", "Sec-Fetch-Site: same-origin"} {
@@ -120,6 +124,7 @@ func TestBehindProxy(t *testing.T) {
 }
 
 func TestBodyLimit(t *testing.T) {
+	t.Parallel()
 	d := newTestAccess(t)
 	alice := d.signIn("alice")
 	fits, over := strings.Repeat("a", maxBody), strings.Repeat("a", maxBody+1)
@@ -146,6 +151,7 @@ func TestBodyLimit(t *testing.T) {
 }
 
 func TestRefuse(t *testing.T) {
+	t.Parallel()
 	d := newTestAccess(t)
 	for _, c := range []struct {
 		name   string

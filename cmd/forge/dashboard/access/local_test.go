@@ -16,6 +16,7 @@ func localTestAccess(t *testing.T) *testAccess {
 }
 
 func TestLocal(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		header []string
@@ -63,6 +64,7 @@ func TestLocal(t *testing.T) {
 }
 
 func TestLocalHasNoSignIn(t *testing.T) {
+	t.Parallel()
 	d := localTestAccess(t)
 	for _, path := range []string{"/login", "/login/callback?code=x&state=", "/logout"} {
 		if r := d.send("GET", path, "", "Host: localhost"); r.StatusCode != http.StatusNotFound || d.hits > 0 {
@@ -72,6 +74,7 @@ func TestLocalHasNoSignIn(t *testing.T) {
 }
 
 func TestOff(t *testing.T) {
+	t.Parallel()
 	d := newTestAccess(t, func(o *Options) { *o = Options{Mode: Off} })
 	for _, path := range []string{"/", "/login", "/static/style.css", "/runs/7"} {
 		if r := d.send("GET", path, "", "Host: localhost"); r.StatusCode != http.StatusNotFound || d.hits > 0 {
@@ -81,6 +84,7 @@ func TestOff(t *testing.T) {
 }
 
 func TestNew(t *testing.T) {
+	t.Parallel()
 	good := Options{Mode: GitHub, PublicURL: publicURL, Secret: []byte(testSecret), SignIn: &fakeGitHub{}, Permission: (&fakeGitHub{}).permission}
 	for _, c := range []struct {
 		name   string

@@ -18,6 +18,7 @@ import (
 // What GitHub said is used for 5 minutes; while it does not answer, for reading,
 // for 15.
 func TestWhatGitHubSaid(t *testing.T) {
+	t.Parallel()
 	d := newTestAccess(t)
 	alice := d.signIn("alice")
 	look := func(after time.Duration, code, reads int, want string) {
@@ -53,6 +54,7 @@ func TestWhatGitHubSaid(t *testing.T) {
 
 // A first look while GitHub is down shows nothing, and a program gets plain words.
 func TestGitHubDownAtFirst(t *testing.T) {
+	t.Parallel()
 	d := newTestAccess(t)
 	alice := d.signIn("alice")
 	d.github.read = errors.New("no route")
@@ -70,6 +72,7 @@ func TestGitHubDownAtFirst(t *testing.T) {
 
 // However many look at once, GitHub is asked once for each sign-in.
 func TestOneFetchAtATime(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int64
 		release := make(chan struct{})
@@ -114,6 +117,7 @@ func TestOneFetchAtATime(t *testing.T) {
 
 // A GitHub that does not answer holds nobody for ever.
 func TestFetchEnds(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newPeople(func(ctx context.Context, _ string) ([]pipeline.Repo, error) {
 			<-ctx.Done()
@@ -133,6 +137,7 @@ func TestFetchEnds(t *testing.T) {
 
 // Memory is bounded: who was away longest is asked for again.
 func TestMostPeople(t *testing.T) {
+	t.Parallel()
 	now, asked := time.Unix(1e9, 0), map[string]int{}
 	p := newPeople(func(_ context.Context, token string) ([]pipeline.Repo, error) {
 		asked[token]++
@@ -162,6 +167,7 @@ func TestMostPeople(t *testing.T) {
 }
 
 func TestViewer(t *testing.T) {
+	t.Parallel()
 	ask := func(_ context.Context, _ pipeline.Repo, who pipeline.Actor) (string, error) {
 		switch who.Login {
 		case "down":

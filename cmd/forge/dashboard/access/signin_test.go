@@ -19,6 +19,7 @@ import (
 )
 
 func TestSignIn(t *testing.T) {
+	t.Parallel()
 	d := newTestAccess(t)
 	r := d.send("GET", "/login?to=/runs/7%3Ftab=events", "")
 	at, err := r.Location()
@@ -72,6 +73,7 @@ func TestSignIn(t *testing.T) {
 
 // A session ends with the token that it stands on.
 func TestSessionEndsWithToken(t *testing.T) {
+	t.Parallel()
 	d := newTestAccess(t)
 	d.github.expires = d.now.Add(time.Hour)
 	alice := d.signIn("alice")
@@ -82,6 +84,7 @@ func TestSessionEndsWithToken(t *testing.T) {
 }
 
 func TestCallbackRefuses(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		query  string // STATE is the right one
@@ -135,6 +138,7 @@ func TestCallbackRefuses(t *testing.T) {
 // The session's cookie does not serve for a sign-in, nor the other way round; an
 // old answer is worth nothing with a newer beginning.
 func TestCallbackReplayed(t *testing.T) {
+	t.Parallel()
 	d := newTestAccess(t)
 	first, state := d.begin("/")
 	second, _ := d.begin("/")
@@ -152,6 +156,7 @@ func TestCallbackReplayed(t *testing.T) {
 }
 
 func TestLogout(t *testing.T) {
+	t.Parallel()
 	d := newTestAccess(t)
 	alice := d.signIn("alice")
 	if r := d.send("GET", "/", "", alice); r.StatusCode != 200 {
@@ -177,6 +182,7 @@ func TestLogout(t *testing.T) {
 
 // Another server of the same App takes the session; one that is not, does not.
 func TestSeveralServers(t *testing.T) {
+	t.Parallel()
 	one, two := newTestAccess(t), newTestAccess(t)
 	alice := one.signIn("alice")
 	if r := two.send("GET", "/", "", alice); r.StatusCode != 200 {
@@ -189,6 +195,7 @@ func TestSeveralServers(t *testing.T) {
 }
 
 func TestWithoutRandomness(t *testing.T) {
+	t.Parallel()
 	d := newTestAccess(t, func(o *Options) { o.Random = strings.NewReader("few") })
 	if r := d.send("GET", "/login", ""); r.StatusCode != 500 || len(r.Cookies()) > 0 {
 		t.Errorf("%d, %v", r.StatusCode, r.Cookies())
@@ -228,6 +235,7 @@ var relativeCases = map[string]string{
 
 // Nobody is led elsewhere.
 func TestRelative(t *testing.T) {
+	t.Parallel()
 	for to, want := range relativeCases {
 		if got := relative(to); got != want {
 			t.Errorf("relative(%q) = %q, want %q", to, got, want)
@@ -259,6 +267,7 @@ func TestRelative(t *testing.T) {
 
 // Covers S29: neither a token nor the secret is in the log, whatever happens.
 func TestLogHoldsNoSecret(t *testing.T) {
+	t.Parallel()
 	var log strings.Builder
 	d := newTestAccess(t, func(o *Options) {
 		o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))

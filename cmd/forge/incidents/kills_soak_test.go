@@ -1,0 +1,8 @@
+//go:build soak
+
+package incidents
+
+import "testing"
+
+// [TestKillsAroundRollBack] a hundred times.
+func TestHundredKillsAroundRollBack(t *testing.T) { killAroundRollBack(t, 100) }

@@ -1,8 +1,0 @@
--- +goose Up
-
--- How often something happened in one place (an issue, a conversation) since a moment.
-CREATE TABLE turns (
-    place TEXT    NOT NULL PRIMARY KEY,
-    since INTEGER NOT NULL,
-    n     INTEGER NOT NULL
-) STRICT;
