@@ -318,8 +318,8 @@ func TestVerifyNothing(t *testing.T) {
 	for _, may := range []bool{false, true} {
 		var log []string
 		open := func(_ context.Context, sha string) (Tree, error) {
-			return &fakeTree{sha: sha, log: &log, answer: func(*fakeTree, string) (worktree.Result, error) {
-				return worktree.Result{Stdout: []byte("TAP version 13\n1..1\nok 1 - a\n")}, nil
+			return &fakeTree{sha: sha, log: &log, answer: func(*fakeTree, string) (workspace.Result, error) {
+				return workspace.Result{Stdout: []byte("TAP version 13\n1..1\nok 1 - a\n")}, nil
 			}}, nil
 		}
 		r, err := Verify(t.Context(), open, Options{Base: "B", Head: "H", MayBeEmpty: may, Baseline: &pipeline.TestReport{Names: []string{"a"}, Passed: 1}, Config: config.Tests{Commands: []string{"sh run"}}})
