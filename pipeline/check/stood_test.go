@@ -312,6 +312,23 @@ func TestVerifyOnce(t *testing.T) {
 	}
 }
 
+// A change of nothing is told, where there must be one.
+func TestVerifyNothing(t *testing.T) {
+	t.Parallel()
+	for _, may := range []bool{false, true} {
+		var log []string
+		open := func(_ context.Context, sha string) (Tree, error) {
+			return &fakeTree{sha: sha, log: &log, answer: func(*fakeTree, string) (workspace.Result, error) {
+				return workspace.Result{Stdout: []byte("TAP version 13\n1..1\nok 1 - a\n")}, nil
+			}}, nil
+		}
+		r, err := Verify(t.Context(), open, Options{Base: "B", Head: "H", MayBeEmpty: may, Baseline: &pipeline.TestReport{Names: []string{"a"}, Passed: 1}, Config: config.Tests{Commands: []string{"sh run"}}})
+		if err != nil || r.OK() != may || !may && !strings.Contains(told(&r)[0], "tampered change.empty") {
+			t.Errorf("it may be empty: %v; %q, %v", may, told(&r), err)
+		}
+	}
+}
+
 // Only the packages whose test files the change touches are run again, where that
 // is sure to be enough.
 func TestNarrow(t *testing.T) {
