@@ -178,26 +178,3 @@ func TestLocalCommitsMeanwhile(t *testing.T) {
 	}
 	c.run(shell.Done, []string{"verified", head[:12]}, "show", "1")
 }
-
-// Covers V9: a person's commit on the branch of a module is judged as the module's own
-// work is: what is another module's stays as it was.
-func TestLocalModuleTakeOver(t *testing.T) {
-	t.Parallel()
-	c := newLocalCLI(t)
-	f := servertest.Beside(2, 2)
-	f.Modules[1].Wrong = true
-	c.env["FORGE_MODEL"] = c.feature(f)
-	c.write(map[string]string{".github/forge.yml": "tests: {commands: [sh test.sh]}\nmodules: {mode: auto, min_gain: 0, parallel: 2, iterations: 1}\n"})
-	c.commit("one attempt")
-	c.run(shell.Waiting, []string{"b asks"}, "run", "--repo", c.repo, "Pieces that say who they are")
-	c.run(shell.Done, []string{"b is stopped", "`forge resume 3`"}, "answer", "3", "stop")
-	branch := c.branch("forge/*--b")
-	c.byHand(branch, "b/run.sh", "# It says who it is.\necho b\n")
-	head := c.byHand(branch, "a/run.sh", "# It says who it is.\necho b\n")
-	c.run(shell.Waiting, []string{"b asks"}, "resume", "3")
-	c.run(shell.Done, []string{"head " + head[:12]}, "show", "1/b")
-	c.run(shell.Waiting, []string{"2 of 2 passed", "b asks", "a/run.sh is in conflict, and belongs to the module a"}, "answer", "3", "continue")
-	head = c.byHand(branch, "a/run.sh", ":\n") // as it was
-	c.run(shell.Done, []string{"3 of 3 passed", "b is in"}, "answer", "3", "continue")
-	c.git("merge-base", "--is-ancestor", head, branch)
-}

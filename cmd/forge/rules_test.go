@@ -102,7 +102,7 @@ var parsed = sync.OnceValues(func() (out []source, err error) {
 		if !strings.HasSuffix(path, ".go") {
 			return nil
 		}
-		f, err := parser.ParseFile(set, path, nil, parser.ParseComments)
+		f, err := parser.ParseFile(set, path, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}
