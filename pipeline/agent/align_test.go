@@ -18,6 +18,7 @@ func aligning(enabled bool) *phase {
 
 // Covers U5: a contradiction is said once, with both quotes; what is kept stands in the plan.
 func TestPlanIsAligned(t *testing.T) {
+	t.Parallel()
 	p := aligning(true)
 	plan := pipeline.Plan{Summary: "Rewrite the list in React 18", Steps: []string{"A search may take up to 2 s", "Add the library zod"}}
 	var told contradictions
@@ -52,6 +53,7 @@ func TestPlanIsAligned(t *testing.T) {
 }
 
 func TestPlanIsNotAligned(t *testing.T) {
+	t.Parallel()
 	plan := pipeline.Plan{Summary: "Rewrite the list in React 18"}
 	if bad := aligning(false).align(&plan, &contradictions{}); len(bad) > 0 {
 		t.Errorf("without the setting: %q", bad)
@@ -69,6 +71,7 @@ func TestPlanIsNotAligned(t *testing.T) {
 }
 
 func TestModulesAreAligned(t *testing.T) {
+	t.Parallel()
 	plan := pipeline.Plan{Summary: "Orders and checkout", Split: &module.Split{
 		Modules: []module.Module{{ID: "orders", Summary: "Offers the orders API over gRPC"},
 			{ID: "checkout", Summary: "Calls the orders API over REST", Steps: []string{"Call createOrder synchronously"}}},

@@ -99,6 +99,7 @@ func TestCallsSideBySide(t *testing.T) {
 // What was written is left out of old turns, much at once, and a model that takes the
 // mark for content is told so.
 func TestWrittenIsElided(t *testing.T) {
+	t.Parallel()
 	m := memory{}
 	m.begin("task", nil)
 	content := strings.Repeat("0123456789abcde\n", 256) // 4 KB

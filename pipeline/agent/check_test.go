@@ -15,6 +15,7 @@ import (
 // TestCheck covers what is told before a run is made: each problem with the address
 // and what to set, and no call of a model where the list of models says it.
 func TestCheck(t *testing.T) {
+	t.Parallel()
 	const list = `{"object":"list","data":[{"id":"llama3:8b"},{"id":"models/gemma"}]}`
 	ok := `{"type":"message","content":[],"choices":[{"message":{"content":"ok"}}],"usage":{}}`
 	denied := `{"error":{"message":"Incorrect API key provided: sk-key"}}`
@@ -97,6 +98,7 @@ func TestCheck(t *testing.T) {
 
 // TestCheckSettings covers what can be told without a call, and a server that is not there.
 func TestCheckSettings(t *testing.T) {
+	t.Parallel()
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	for name, tt := range map[string]struct {

@@ -51,6 +51,7 @@ func answerOK(w http.ResponseWriter) {
 // them is done afterwards, nobody is asked, and at most 30 calls are wasted. The runs
 // wait as the engine lets them: a fault with a time is waited for, without a worker.
 func TestProviderAway(t *testing.T) {
+	t.Parallel()
 	const runs, callsPerRun = 20, 4
 	for _, how := range []string{"503", "hangs up"} {
 		for _, together := range []bool{false, true} {
@@ -124,6 +125,7 @@ func TestProviderAway(t *testing.T) {
 // TestRetryAfter checks that what the provider asks for is kept to exactly: no call
 // before that time, one at it. A short wait is the call's own, a long one the run's.
 func TestRetryAfter(t *testing.T) {
+	t.Parallel()
 	start := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // where a bubble's clock begins
 	for _, tt := range []struct {
 		header, value string
@@ -195,6 +197,7 @@ func (r tell) RoundTrip(req *http.Request) (*http.Response, error) {
 // TestRetries checks that a failure of a single call is tried again in the call, from
 // 5 s on, and that a call gives up in time.
 func TestRetries(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name   string
 		fails  int // calls that fail
@@ -239,6 +242,7 @@ func TestRetries(t *testing.T) {
 // TestProbe checks that one call at a time finds out whether the provider is back,
 // and that others wait for what it finds.
 func TestProbe(t *testing.T) {
+	t.Parallel()
 	release := make(chan int)
 	var calls atomic.Int32
 	bubble(t, ProviderOptions{Random: func() float64 { return 0 }}, func(w http.ResponseWriter, r *http.Request) {
@@ -353,6 +357,7 @@ func (m *remote) attemptAndTell(ctx context.Context) (Response, error) {
 // TestLateNews checks that calls which began before the circuit opened neither open it
 // further nor close it, and that only what the provider asks for counts from them.
 func TestLateNews(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	c := &circuit{now: func() time.Time { return now }, after: never, random: func() float64 { return 0 }}
 	enter := func() pass {
@@ -398,6 +403,7 @@ func TestLateNews(t *testing.T) {
 }
 
 func TestBackoff(t *testing.T) {
+	t.Parallel()
 	for n, most := range []time.Duration{1: 10 * time.Second, 2: 20 * time.Second, 5: 160 * time.Second, 7: 640 * time.Second, 8: mostWait, 100: mostWait} {
 		if n == 0 || most == 0 {
 			continue
@@ -412,6 +418,7 @@ func TestBackoff(t *testing.T) {
 // run, until it works, and again when it breaks again. Runs wait for it, those of a model
 // that is not there without a call.
 func TestOperator(t *testing.T) {
+	t.Parallel()
 	var status atomic.Int32
 	var told []Trouble
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -452,6 +459,7 @@ func TestOperator(t *testing.T) {
 // TestRefusals covers what an answer that is an error means, and that a page is taken
 // for what it is.
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	const page = "<!DOCTYPE html><html><body>Welcome</body></html>"
 	for _, tt := range []struct {
 		status int
@@ -498,6 +506,7 @@ func TestRefusals(t *testing.T) {
 
 // What a provider says of a request that it refused is for people, too, without what names the server's own.
 func TestReasonIsSaid(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		status    int
 		body      string
@@ -533,6 +542,7 @@ func TestReasonIsSaid(t *testing.T) {
 
 // What a person asks for is tried at once, whatever the provider asked for.
 func TestHastened(t *testing.T) {
+	t.Parallel()
 	var calls atomic.Int32
 	bubble(t, ProviderOptions{}, func(w http.ResponseWriter, r *http.Request) {
 		if calls.Add(1) == 1 {
@@ -565,6 +575,7 @@ func TestHastened(t *testing.T) {
 // A provider that says when to come back is left alone until then, by all calls, also
 // when it says that this request is not to be sent again at once.
 func TestRefusedUntil(t *testing.T) {
+	t.Parallel()
 	var calls atomic.Int32
 	bubble(t, ProviderOptions{}, func(w http.ResponseWriter, r *http.Request) {
 		if calls.Add(1) == 1 {
@@ -593,6 +604,7 @@ func TestRefusedUntil(t *testing.T) {
 // What another server was answered counts here when the call began after this circuit, or what is held
 // of a model, was told to wait; older answers say nothing.
 func TestHeard(t *testing.T) {
+	t.Parallel()
 	for _, status := range []int{http.StatusTooManyRequests, http.StatusNotFound} {
 		var calls atomic.Int32
 		bubble(t, ProviderOptions{Random: func() float64 { return 1 }}, func(w http.ResponseWriter, r *http.Request) {

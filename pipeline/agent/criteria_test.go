@@ -9,6 +9,7 @@ import (
 // Covers B3: a criterion that was not met is met when code changed since, or the
 // writing that its evidence names; where it is disputed, a line that is there shows it.
 func TestCriterionIsMetByCode(t *testing.T) {
+	t.Parallel()
 	run := &pipeline.Run{Plan: &pipeline.Plan{Criteria: []pipeline.Criterion{{ID: "AC1", Text: "it works"}}}}
 	now := func(file string) (string, bool) { return "a\nb\n", file == "calc.py" }
 	for _, c := range []struct {

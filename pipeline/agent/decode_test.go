@@ -23,6 +23,7 @@ var fitSchema = object(
 // TestFit covers what is nearly right and what is not. Every case has the required
 // fields s ("summary") and r ("risk") unless it is about them.
 func TestFit(t *testing.T) {
+	t.Parallel()
 	const sr = `"summary":"s","risk":1`
 	tests := []struct{ name, in, want string }{
 		{"as it should be", `{` + sr + `,"findings":[{"message":"m","line":3}]}`, `{"findings":[{"line":3,"message":"m"}],"risk":1,"summary":"s"}`},
@@ -63,6 +64,7 @@ func TestFit(t *testing.T) {
 
 // TestFitProblems checks that everything that is wrong is said at once.
 func TestFitProblems(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		in   string
 		want []string

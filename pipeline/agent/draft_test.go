@@ -12,6 +12,7 @@ import (
 
 // Covers U1: what a role submits is read by what it answers for, and nothing else of it.
 func TestReadDraft(t *testing.T) {
+	t.Parallel()
 	for r, want := range map[role.Role]string{
 		role.Analyst:   "b\nOpen: which\n(functional): a (“q”)",
 		role.Product:   "b\n: a (for REQ1)\n(non-goal): n",
@@ -32,6 +33,7 @@ func TestReadDraft(t *testing.T) {
 
 // A role has the planner's model unless it has its own, and all together a share of the cost.
 func TestRolesOfThePlanner(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, "anthropic/claude-opus-5-5", modelFunc(nil), func(o *Options) {
 		o.Models = map[config.Role]string{"": "server/default", "planner": "server/planner"}
 	})
@@ -54,6 +56,7 @@ func TestRolesOfThePlanner(t *testing.T) {
 // The plan takes requirements and criteria over as they were written, and what contradicts
 // the design goes back; a plan for work that was sent back may change them.
 func TestPlanTakesOver(t *testing.T) {
+	t.Parallel()
 	p := aligning(false)
 	run := p.job.Run
 	run.Track = &track.Choice{Track: track.Full}

@@ -9,6 +9,7 @@ import (
 
 // Covers B5, T6: what is named as evidence is looked for.
 func TestShown(t *testing.T) {
+	t.Parallel()
 	files := map[string]string{"calc.go": "package calc\n\nfunc Sub() {}\n", "tests/test_calc.py": "def test_sub():\n    pass\n"}
 	now := func(name string) (string, bool) {
 		content, ok := files[name]
@@ -43,6 +44,7 @@ func TestShown(t *testing.T) {
 // Covers B5, T6: what was there before the change, and is untouched by it, shows nothing of
 // what the change is for; what is to stay as it was it does show.
 func TestWasSo(t *testing.T) {
+	t.Parallel()
 	p := &phase{}
 	p.job.Run = &pipeline.Run{Baseline: &pipeline.TestReport{Names: []string{"example.com/calc.TestAdd", "tests/test_calc.py::test_add"}},
 		Plan: &pipeline.Plan{Criteria: []pipeline.Criterion{{ID: "AC1", Text: "Sub subtracts"}, {ID: "AC2", Text: "Add still adds"}}}}

@@ -9,6 +9,7 @@ import (
 // Covers lessons 2, 25: the same finding reported twice is one; the same words
 // about the same code at another place are another.
 func TestIdentify(t *testing.T) {
+	t.Parallel()
 	f := pipeline.Finding{Severity: pipeline.SeverityError, File: "a.go", Line: 3, Code: "f.Close()", Message: "The error of Close is ignored", Confidence: 0.5}
 	worse, line, file := f, f, f
 	worse.Severity, worse.Confidence, line.Line, file.File = pipeline.SeverityCritical, 0.9, 30, "b.go"

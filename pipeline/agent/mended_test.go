@@ -43,6 +43,7 @@ func patchOf(t *testing.T, before, after map[string]string) string {
 // Covers T8: what was ruled fixed is shown again once the code that this was said of is not
 // there any more, whatever took its place, and not as long as it is.
 func TestMendIsUndone(t *testing.T) {
+	t.Parallel()
 	file := func(body string) map[string]string {
 		return map[string]string{"sum.py": "import os\n\n\ndef add(a, b):\n    return " + body + "\n\n\ndef other(x):\n    y = x\n    return y\n"}
 	}
@@ -113,6 +114,7 @@ func TestMendIsUndone(t *testing.T) {
 // Covers T8: what a person asks for on a line of code is not fulfilled by comments, documents
 // or tests, unless that is what they ask for.
 func TestWishOfCode(t *testing.T) {
+	t.Parallel()
 	const code = "def add(a, b):\n    return a + b\n"
 	seen := map[string]string{"sum.py": code, "test_sum.py": "from sum import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n"}
 	with := func(name, content string) map[string]string {

@@ -14,6 +14,7 @@ import (
 // TestOutputLimits checks how long an answer may be: short to begin with, longer once
 // one was cut off, and never over what the model is known to give.
 func TestOutputLimits(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name      string
 		limits    Limits
@@ -62,6 +63,7 @@ func (p *fakeBudget) Reserve(_ context.Context, _ *pipeline.Run, micros int64) (
 // TestSetAside checks that what a step's calls may cost stays set aside until the step
 // is booked, reasoning included, and nothing stays after the phase.
 func TestSetAside(t *testing.T) {
+	t.Parallel()
 	p := &fakeBudget{}
 	log := &eventLog{}
 	var booked []int64
@@ -96,6 +98,7 @@ func TestSetAside(t *testing.T) {
 // TestTooLong checks that a conversation which outgrows the model's context goes on
 // with a smaller memory, and that a task which never fits ends.
 func TestTooLong(t *testing.T) {
+	t.Parallel()
 	tooLong := (&failure{kind: kindTooLong, status: 400}).describe(&endpoint{provider: "X"}, "small")
 	run := func(window int) (sizes []int, err error) {
 		step := 0

@@ -10,6 +10,7 @@ import (
 // Covers T8: a second body under other build constraints is asked about where the first stands in a
 // file that the change does not show; what is added beside it is not.
 func TestPointsTwins(t *testing.T) {
+	t.Parallel()
 	const patch = "diff --git a/a.go b/a.go\n--- a/a.go\n+++ b/a.go\n@@ -1,3 +1,5 @@\n+//go:build !prod\n+\n // Package a adds.\n // It does.\n package a\n" +
 		"diff --git a/b.go b/b.go\nnew file mode 100644\n--- /dev/null\n+++ b/b.go\n@@ -0,0 +1,5 @@\n+//go:build prod\n+\n+package a\n+\n+func "
 	head := map[string]string{

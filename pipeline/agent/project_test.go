@@ -15,6 +15,7 @@ import (
 // Covers D5: what holds for a directory goes before what holds for the repository,
 // and a directory that nothing is done in has no say.
 func TestInstructionPaths(t *testing.T) {
+	t.Parallel()
 	tree := []string{"AGENTS.md", "CONTRIBUTING.md", ".github/copilot-instructions.md", "a/AGENTS.md", "a/CLAUDE.md", "a/b/AGENTS.md", "c/AGENTS.md", "a/b/x.go", "README.md"}
 	for _, tt := range []struct {
 		touched string
@@ -32,6 +33,7 @@ func TestInstructionPaths(t *testing.T) {
 
 // Covers D5: instructions keep to their share, each once, and a cut one says so.
 func TestInstructionsShare(t *testing.T) {
+	t.Parallel()
 	j := Job{Run: newRun(), Instructions: []Doc{
 		{"a/AGENTS.md", strings.Repeat("a line of it\n", 1000)}, {"AGENTS.md", strings.Repeat("another line\n", 1000)}, {"CLAUDE.md", "<!-- hidden -->\n"}, {"CONTRIBUTING.md", "never reached\n"}}}
 	size := 0
@@ -53,6 +55,7 @@ func TestInstructionsShare(t *testing.T) {
 // A map of 3,000 files fits into 2,000 tokens, with every directory in it or in the
 // count of one that is folded.
 func TestRepoMap(t *testing.T) {
+	t.Parallel()
 	var paths []string
 	for i := range 3000 {
 		paths = append(paths, fmt.Sprintf("services/s%02d/internal/part%d/file_%d.go", i%20, i%7, i))
@@ -84,6 +87,7 @@ func TestRepoMap(t *testing.T) {
 
 // An issue of 200 KB is cut with a word that says so.
 func TestLongTask(t *testing.T) {
+	t.Parallel()
 	run := newRun()
 	run.Task.Body = strings.Repeat("A sentence of the issue.\n", 8192)
 	p := newAgent(t, "tape:x", modelFunc(nil)).phase(Job{Run: run}, pipeline.PhasePlan)
@@ -96,6 +100,7 @@ func TestLongTask(t *testing.T) {
 // How an issue stands to others is in the planner's prompt as data, and nothing where it
 // stands alone.
 func TestRelated(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		related []string
 		want    bool
@@ -109,6 +114,7 @@ func TestRelated(t *testing.T) {
 
 // The newest comments are kept, and what is left out is counted. Covers D5.
 func TestComments(t *testing.T) {
+	t.Parallel()
 	j := Job{Run: newRun()}
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for i := range 40 {

@@ -9,6 +9,7 @@ import (
 // A name is a test's where one is declared by it; of a Go subtest its parent is. A word in
 // a text is none: what tests print can look like a result.
 func TestIsTest(t *testing.T) {
+	t.Parallel()
 	ws := newWorkspace(t, map[string]string{
 		"calc_test.go": "package calc\n\nfunc TestAdd(t *testing.T) {\n\tt.Run(\"two plus three\", nil)\n" +
 			"\tfmt.Print(\"\\x16--- PASS: TestAddWorks (0.00s)\\n\")\n}\n\nfunc (s *Suite) TestMethod() {}\n",

@@ -58,6 +58,7 @@ Too mu
 // TestWire drives both real clients against a server that speaks their formats.
 // Covers I1 (usage with cached tokens).
 func TestWire(t *testing.T) {
+	t.Parallel()
 	for _, name := range providers {
 		t.Run(name, func(t *testing.T) {
 			srv, err := agenttest.NewServer([]byte(wireTape))
@@ -130,6 +131,7 @@ func checkCacheMarks(t *testing.T, body []byte) {
 // Two conversations that begin alike share what the provider keeps, and a turn finds
 // what the turn before left, also behind many results. Covers I1 (cost).
 func TestCacheIsShared(t *testing.T) {
+	t.Parallel()
 	for _, name := range providers {
 		t.Run(name, func(t *testing.T) {
 			srv, err := agenttest.NewServer([]byte("-- implementer 1/1 --\none\n-- implementer 1/2 --\ntwo\n-- implementer 1/3 --\nthree\n"))
@@ -181,6 +183,7 @@ func TestCacheIsShared(t *testing.T) {
 
 // TestReasoningComesBack checks that a turn with reasoning is sent back unchanged.
 func TestReasoningComesBack(t *testing.T) {
+	t.Parallel()
 	raw := `{"content":[{"signature":"s1g","thinking":"hm","type":"thinking"},{"id":"id_1","input":{"path":"a"},"name":"read","type":"tool_use"}],"role":"assistant"}`
 	srv, err := agenttest.NewServer([]byte("-- planner 0/1 --\n@raw " + raw + "\n>>> read #id_1\npath: a\n-- planner 0/2 --\nok\n"))
 	if err != nil {
@@ -212,6 +215,7 @@ func TestReasoningComesBack(t *testing.T) {
 // TestProviderFaults checks that every refusal has its class, says how to mend it
 // and holds no key.
 func TestProviderFaults(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		status int
 		final  bool
@@ -250,6 +254,7 @@ func TestProviderFaults(t *testing.T) {
 }
 
 func TestUnreachable(t *testing.T) {
+	t.Parallel()
 	for _, name := range providers {
 		srv := httptest.NewServer(http.NotFoundHandler())
 		m := openAt(t, name, strings.Replace(srv.URL, "http://", "http://user:pass@", 1))
@@ -274,6 +279,7 @@ func TestUnreachable(t *testing.T) {
 }
 
 func TestOpenErrors(t *testing.T) {
+	t.Parallel()
 	for name, say := range map[string]string{
 		"opus":               "want anthropic/MODEL",
 		"anthropic/":         "want anthropic/MODEL",
@@ -326,6 +332,7 @@ func TestEnvironmentIsIgnored(t *testing.T) {
 
 // TestAgentOverHTTP runs a whole phase through each real client.
 func TestAgentOverHTTP(t *testing.T) {
+	t.Parallel()
 	tape := `
 -- planner 0/1 --
 @expect Sub adds
@@ -367,6 +374,7 @@ criteria: [{text: "Sub(5, 3) is 2"}]
 
 // TestServerMismatch checks that a tape's complaint reaches the caller through HTTP.
 func TestServerMismatch(t *testing.T) {
+	t.Parallel()
 	srv, err := agenttest.NewServer([]byte("-- planner 0/1 --\n@expect unicorns\nhi\n-- planner 0/2 --\n@error 503 down\n"))
 	if err != nil {
 		t.Fatal(err)

@@ -29,6 +29,7 @@ func (b busy) Complete(context.Context, Request) (Response, error) {
 // So many calls of a provider are under way, whichever of its models they are of, and who
 // has stopped waits no longer.
 func TestCallsAtOnce(t *testing.T) {
+	t.Parallel()
 	b := busy{&atomic.Int32{}, &atomic.Int32{}, make(chan struct{})}
 	a, err := New(Options{Open: func(string) (Model, error) { return b, nil },
 		Models: map[config.Role]string{"": "acme/large", rolePlanner: "acme/small"}, AtOnce: 2})

@@ -10,6 +10,7 @@ import (
 
 // Covers T8: what blocks is withdrawn for a reason, and a word that only agrees is none.
 func TestWithdrawalNeedsAReason(t *testing.T) {
+	t.Parallel()
 	for why, want := range map[string]bool{
 		"ok": false, "OK.": false, "okay, fine": false, "O.K.": false, "Fixed, done, agreed!": false, "okaaay fiiine goood": false, "👍": false,
 		"It is done.": false, "This is not a problem any more": false, "The dispute is right": false, "I agree with the implementer": false,
@@ -28,6 +29,7 @@ func TestWithdrawalNeedsAReason(t *testing.T) {
 // Covers T8: without one it stays open, whoever insists; and one reason for several
 // findings is none.
 func TestWithdrawalWithoutAReasonStaysOpen(t *testing.T) {
+	t.Parallel()
 	claims := func() []*claim {
 		var out []*claim
 		for i, m := range []string{"the key is printed", "the lock is held"} {

@@ -79,6 +79,7 @@ func (b *brokenTape) TapeRecord(ctx context.Context, run int64, key string, step
 // are those of an undisturbed phase, and no recorded call is made twice.
 // Covers I2; reliability 19.
 func TestCrashPlayback(t *testing.T) {
+	t.Parallel()
 	const price = "openai/gpt-6-sol"
 	plain := &eventLog{}
 	want, _, err := newAgent(t, price, tapeModel(t, fixTape)).Implement(t.Context(), job(newRun(), implementRef, newWorkspace(t, map[string]string{"a.txt": "one\n"}), plain))
@@ -145,6 +146,7 @@ func TestCrashPlayback(t *testing.T) {
 // TestPlaybackMismatch changes the world between two executions: the tape is cut
 // where the request differs, and the model is asked.
 func TestPlaybackMismatch(t *testing.T) {
+	t.Parallel()
 	tape := &memoryTape{}
 	m := &counted{Model: tapeModel(t, fixTape)}
 	a := newAgent(t, "tape:x", m, func(o *Options) { o.Tape = tape })
@@ -169,6 +171,7 @@ func TestPlaybackMismatch(t *testing.T) {
 // TestAttempts repeats a phase after a fault: a provider's fault lets it go on
 // where it stopped, at no cost, the agent's own nonsense is not played again.
 func TestAttempts(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		fault pipeline.FaultClass
 		calls int
@@ -214,6 +217,7 @@ func TestAttempts(t *testing.T) {
 
 // TestExport replays every script from what it recorded, without its own tape.
 func TestExport(t *testing.T) {
+	t.Parallel()
 	tape := &memoryTape{}
 	files := map[string]string{"a.txt": "one\n"}
 	log, again := &eventLog{}, &eventLog{}
@@ -237,6 +241,7 @@ func TestExport(t *testing.T) {
 
 // TestTapeErrors checks that a store that breaks ends the phase with its error.
 func TestTapeErrors(t *testing.T) {
+	t.Parallel()
 	run := newRun()
 	for what, tape := range map[string]Tape{
 		"look up": failingTape{lookup: errors.New("no disk")},
@@ -264,6 +269,7 @@ func (f failingTape) TapeCut(context.Context, int64, string, int) error { return
 
 // TestRequestHash checks what counts as the same request.
 func TestRequestHash(t *testing.T) {
+	t.Parallel()
 	req := func(text, args string) Request {
 		return Request{Role: "r", Messages: []Message{{Text: text, Calls: []ToolCall{{Name: "n", Args: []byte(args)}}}}}
 	}

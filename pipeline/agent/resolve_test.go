@@ -11,6 +11,7 @@ import (
 // Covers U3: a model cannot name a human as who made a criterion a limitation, nor as who
 // decided.
 func TestOnlyHumansLimit(t *testing.T) {
+	t.Parallel()
 	plan, bad := checkPlan([]byte(`{"summary":"x","steps":["y"],"criteria":[{"id":"AC1","text":"z","by":"ann"}],
 		"left_out":[{"id":"AC2","text":"q","by":"ann"}]}`), nil)
 	if len(bad) > 0 || plan.Criteria[0].By != "" || len(plan.LeftOut) > 0 {
@@ -32,6 +33,7 @@ func TestOnlyHumansLimit(t *testing.T) {
 // Covers U2: what is said must be about criteria that there are, and in the task's words;
 // with the setting off, nobody is asked for it and nothing is read.
 func TestAsks(t *testing.T) {
+	t.Parallel()
 	run := newRun()
 	run.Task.Body, run.Plan = "Export it as **CSV**.", &pipeline.Plan{Criteria: []pipeline.Criterion{{ID: "AC1", Text: "x"}}}
 	p := &phase{job: Job{Run: run}}
@@ -74,6 +76,7 @@ func asked(t *testing.T, about ...string) *pipeline.Run {
 // human decides anyway, and what changes nothing, is not. A planner does not confirm itself,
 // and is told once of what it cannot decide.
 func TestConfirmed(t *testing.T) {
+	t.Parallel()
 	const tighten, wider = "choice: tighten\ncriterion: AC1\ntext: The list takes at most 300 ms\nwhy: w\nconfirmed: true\n",
 		"choice: clarify\ncriterion: AC1\ntext: The list takes at most 900 ms\nwhy: w\nconfirmed: true\n"
 	for name, c := range map[string]struct {
@@ -99,6 +102,7 @@ func TestConfirmed(t *testing.T) {
 
 // Covers U3: what the planner tells the implementer is no fact for who judges the work.
 func TestAdviceIsNoFact(t *testing.T) {
+	t.Parallel()
 	run := asked(t, "AC1")
 	f := &run.Upstream[0]
 	f.State, f.Decision = upstream.Resolved, &upstream.Reply{Choice: upstream.Fix, Why: "AC1 is met", By: upstream.Planner, Weighed: []string{"AC1 is a limitation"}}

@@ -13,6 +13,7 @@ import (
 // Covers L2 and L4: what a run taught is asked for with the run as data; what
 // could cost too much, or cannot be priced, is not asked.
 func TestReflect(t *testing.T) {
+	t.Parallel()
 	const section = "-- reflector 2/1 --\n@expect <data-\n@expect bounce: review\n@expect Look back at this run: it ended\n@usage input=1000 output=100\n{\"learnings\": []}\n"
 	const cut = "-- reflector */1 --\n@stop length\n@usage input=1000 output=500\n{\"lea\n"
 	const continued = "-- reflector.continued */1 --\n"
@@ -66,6 +67,7 @@ func TestReflect(t *testing.T) {
 // Covers L5: learnings are quoted, and their ids are asked for; without any the
 // prompt says nothing of them.
 func TestRecallInPrompt(t *testing.T) {
+	t.Parallel()
 	for learnings, want := range map[string]int{"": 0, "L12 (0.70) Run make gen": 1} {
 		m := tapeModel(t, "-- planner 0/1 --\n>>> submit\nsummary: s\nsteps: [a]\ncriteria: [{id: AC1, text: t}]\n")
 		var seen string

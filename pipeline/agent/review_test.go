@@ -48,6 +48,7 @@ func newFile(name, content string) string {
 // of it; what is found twice is one, open findings are ruled on with their file, and
 // each part may take the steps of a phase.
 func TestReviewInParts(t *testing.T) {
+	t.Parallel()
 	var diff strings.Builder
 	files := map[string]string{}
 	for i := range 9 {
@@ -126,6 +127,7 @@ func (w *restoringWorkspace) Checkout(ctx context.Context, sha string) error {
 // Covers T8: the reviewer runs commands; what they change is thrown away before
 // anybody reads the files again, and it has no tool that edits.
 func TestReviewerTries(t *testing.T) {
+	t.Parallel()
 	files := map[string]string{"calc.go": "package calc\n\nvar a = 1\n"}
 	ws := &restoringWorkspace{dirWorkspace: newWorkspace(t, files), files: files}
 	run := newRun()
@@ -153,6 +155,7 @@ func TestReviewerTries(t *testing.T) {
 // Both stages of a review begin alike, up to the end of the change, and so do the
 // reviews of two iterations, up to the plan: the provider's cache serves them.
 func TestStagesBeginAlike(t *testing.T) {
+	t.Parallel()
 	run := newRun()
 	run.Plan = &pipeline.Plan{Summary: "plan", Criteria: []pipeline.Criterion{{ID: "AC1", Text: "it is there"}}}
 	m := &answers{submit: map[string]string{"compliance": `{"criteria":[{"id":"AC1","met":true,"evidence":"seen"}]}`, "quality": `{"summary":"ok","risk":5,"findings":[]}`}}
@@ -182,6 +185,7 @@ func TestStagesBeginAlike(t *testing.T) {
 
 // The second agent in a phase has events of its own.
 func TestJustifyEvents(t *testing.T) {
+	t.Parallel()
 	log := &eventLog{}
 	m := &answers{submit: map[string]string{"tester": `{"failures":[{"id":"T1","cause":"logic","analysis":"x","confidence":1}]}`, "justify": `{"tests":[{"id":"T1","must_change":false,"reason":"x"}]}`}}
 	a := newAgent(t, "tape:x", m)
@@ -202,6 +206,7 @@ func TestJustifyEvents(t *testing.T) {
 // A commit that is not known here any more: code that still stands has not changed.
 // A workspace that breaks ends the review, and is nobody's verdict.
 func TestClaimsWithoutHistory(t *testing.T) {
+	t.Parallel()
 	run := newRun()
 	issue := func(code string) pipeline.Issue {
 		return pipeline.Issue{State: "open", Phase: pipeline.PhaseReview, Seen: "gone", Finding: &pipeline.Finding{Severity: "error", Message: code, File: "a.go", Line: 2, Code: code}}
@@ -227,6 +232,7 @@ func TestClaimsWithoutHistory(t *testing.T) {
 // Covers T8: a comment closes no finding about a requirement or a test either, except where
 // nobody knows what is code.
 func TestCommentClosesNoWish(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		category pipeline.Category
 		file     string
@@ -252,6 +258,7 @@ func TestCommentClosesNoWish(t *testing.T) {
 // Covers T8: a wish that was fulfilled is open again when anything of what was done until it
 // was ruled fixed is gone, wherever that was, and stays closed while all of it is there.
 func TestWishIsUndone(t *testing.T) {
+	t.Parallel()
 	const code, checked = "return a + b", "return checked(a + b)"
 	added := func(file, line string) string {
 		return "diff --git a/" + file + " b/" + file + "\nnew file mode 100644\n--- /dev/null\n+++ b/" + file + "\n@@ -0,0 +1 @@\n+" + line + "\n"
@@ -296,6 +303,7 @@ func TestWishIsUndone(t *testing.T) {
 // Covers T8: what a person asked for at a place that is as it was is fulfilled only by a
 // changed file that the ruling names.
 func TestWishElsewhere(t *testing.T) {
+	t.Parallel()
 	wish := &pipeline.Finding{Severity: "error", Category: pipeline.CategoryHuman, Message: "say integers here", File: "a.py", Line: 1}
 	for _, c := range []struct {
 		name, why string

@@ -25,6 +25,7 @@ var update = flag.Bool("update", false, "write what came out into the scripts")
 // TestScripts drives the real loop with tapes; testdata/README.md has the format.
 // Covers I1, I2, I4, B2, B4, B7, T5, V5.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	names, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(names) == 0 {
 		t.Fatalf("no scripts: %v", err)

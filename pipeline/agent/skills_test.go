@@ -10,6 +10,7 @@ import (
 )
 
 func TestSkillPaths(t *testing.T) {
+	t.Parallel()
 	tree := []string{".agents/skills/SKILL.md", ".agents/skills/a/SKILL.md", ".agents/skills/a/more/SKILL.md", ".agents/skills/b/README.md", ".claude/skills/a/SKILL.md",
 		".claude/skills/c/SKILL.md", ".agents/skills/x y/SKILL.md", ".agents/skills/`rm`/SKILL.md", "docs/.agents/skills/d/SKILL.md", ".github/skills/e.v2/SKILL.md"}
 	want := []string{".agents/skills/a/SKILL.md", ".claude/skills/c/SKILL.md", ".github/skills/e.v2/SKILL.md"}
@@ -31,6 +32,7 @@ func TestSkillPaths(t *testing.T) {
 }
 
 func TestReadSkill(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("a line of it\n", 4000)
 	for _, c := range []struct{ name, text, about, want string }{
 		{"front matter", "---\nname: other\ndescription: |\n  when\n  needed\nallowed-tools: all\n---\n\n# Do\nit\n", "when needed", "# Do\nit"},
@@ -56,6 +58,7 @@ func TestReadSkill(t *testing.T) {
 }
 
 func TestBuiltinSkills(t *testing.T) {
+	t.Parallel()
 	names := []string{"api-client", "coverage", "format", "test-first", "test-output"}
 	list, err := Builtin(names)
 	if err != nil {

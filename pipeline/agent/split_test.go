@@ -16,6 +16,7 @@ import (
 // Covers V6, lessons 17: modules that the budget does not reach for would each stop and ask
 // before they have done anything: the feature is built in one piece then, and the plan says why.
 func TestPoorSplit(t *testing.T) {
+	t.Parallel()
 	var args strings.Builder
 	args.WriteString(`{"modules": [`)
 	for i, id := range []string{"a", "b", "c", "d"} {
@@ -52,6 +53,7 @@ func TestPoorSplit(t *testing.T) {
 
 // Covers V6, lessons 17: what modules have spent is spent of the run's own budget.
 func TestBudgetOfModules(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, "tape:x", nil)
 	run := newRun()
 	run.Config.Limits.Tokens = 100_000
@@ -75,6 +77,7 @@ func (w strayWorkspace) Strays(ctx context.Context) error {
 // Covers V6: what a command has changed of another module is told with the result, and is
 // given back by the same attempt.
 func TestStrayChangeIsTold(t *testing.T) {
+	t.Parallel()
 	tape := "-- implementer 1/1 --\n>>> submit\nsummary: Write it\n" +
 		"-- implementer 1/2 --\n@expect b/y.go belongs to the module b\n>>> write\npath: b/y.go\ncontent: \"1\"\n" +
 		"-- implementer 1/3 --\n>>> submit\nsummary: Write it\n"

@@ -17,6 +17,7 @@ import (
 )
 
 func TestReadTapeErrors(t *testing.T) {
+	t.Parallel()
 	for tape, say := range map[string]string{
 		"":                                        "no section",
 		"-- implementer --\n":                     "want CONVERSATION ITERATION/STEP",
@@ -47,6 +48,7 @@ func TestReadTapeErrors(t *testing.T) {
 
 // TestPlayerFinds checks which section answers a call.
 func TestPlayerFinds(t *testing.T) {
+	t.Parallel()
 	m := tapeModel(t, "-- a 1/1 --\nfirst\n-- a 1@2/1 --\nsecond attempt\n-- a */1 --\nevery\n-- a 3@2/2 --\nonly attempt\n")
 	for _, tt := range []struct {
 		iteration, attempt, step int
@@ -70,6 +72,7 @@ func TestPlayerFinds(t *testing.T) {
 
 // An answer takes as long as its section says, unless it is called off.
 func TestPlayerTakesItsTime(t *testing.T) {
+	t.Parallel()
 	m := tapeModel(t, "-- a 1/1 --\n@takes 90s\nat last\n")
 	req := Request{Role: "a", Iteration: 1, Step: 1}
 	synctest.Test(t, func(t *testing.T) {
@@ -87,6 +90,7 @@ func TestPlayerTakesItsTime(t *testing.T) {
 
 // TestTapeRoundTrip writes answers and reads them back.
 func TestTapeRoundTrip(t *testing.T) {
+	t.Parallel()
 	text := rapid.OneOf(
 		rapid.SampledFrom([]string{"", "a", "@expect x", ">>> read", "-- a 1/1 --", `\x`, "a: b", " a", "a ", "a\n", "\n", "a\n\n  b\n", "\ta\n\tb", "- a", "# a", "'a", "1", "1.0", "true", "null", "~", "|", ">", "a #b", "é\u200b", "{", "[a", "%", "!raw \"x\"", "&a", "*", "?", "a\r\nb", "--- a", "...", "a\n-- a 1/2 --\nb\n", "a\n>>> b\n"}),
 		rapid.String(),

@@ -8,6 +8,7 @@ import (
 
 // Covers R10: a lens is for the changes that it can say something of.
 func TestNeeded(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		files string
 		want  map[lens.Lens]string // absent: needed

@@ -67,6 +67,7 @@ func serve(t *testing.T, name string, o ProviderOptions, h http.HandlerFunc) *re
 
 // TestWireFormat holds the requests against those that the official clients wrote.
 func TestWireFormat(t *testing.T) {
+	t.Parallel()
 	for file, name := range map[string]string{"anthropic": "anthropic/claude-opus-5-5", "openai": "openai/gpt-6-sol", "compatible": "openai/llama"} {
 		ar, err := txtar.ParseFile(filepath.Join("testdata", "wire", file+".txtar"))
 		if err != nil || len(ar.Files) < 2 {
@@ -118,6 +119,7 @@ func parsed(t *testing.T, body []byte) map[string]any {
 // TestAnswers plays answers as providers and other servers write them; each section
 // of testdata/wire/answers.txtar is one. A first line "want …" is what comes of it.
 func TestAnswers(t *testing.T) {
+	t.Parallel()
 	ar, err := txtar.ParseFile("testdata/wire/answers.txtar")
 	if err != nil {
 		t.Fatal(err)
@@ -176,6 +178,7 @@ func (m *remote) once(t *testing.T) (Response, error) {
 // stream that falls silent, one that goes on without an end, an answer in one piece
 // that never comes whole. Signs of life keep a stream going.
 func TestSilence(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name  string
 		limit time.Duration // that has to pass
@@ -230,6 +233,7 @@ func TestSilence(t *testing.T) {
 
 // TestAdapt checks that what a server refuses is left out from then on.
 func TestAdapt(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name, model, refuse, say string
 		calls                    int
@@ -270,6 +274,7 @@ func TestAdapt(t *testing.T) {
 // TestReasoningIsAskedFor checks how a budget of reasoning is written: on top of the
 // output, in the provider's words, and not at all where none is set.
 func TestReasoningIsAskedFor(t *testing.T) {
+	t.Parallel()
 	adaptive, none := &anthropicDialect{}, &anthropicDialect{}
 	adaptive.thinking.Store(thinkAdaptive)
 	none.thinking.Store(thinkDefault)
@@ -303,6 +308,7 @@ func TestReasoningIsAskedFor(t *testing.T) {
 
 // TestKeyIsNotTold checks that no error holds the key, whatever the provider writes.
 func TestKeyIsNotTold(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"openai/gpt", "anthropic/claude"} {
 		for _, body := range []string{
 			`data: {"error":{"message":"your key sk-key is bad"}}` + "\n\n",
@@ -323,6 +329,7 @@ func TestKeyIsNotTold(t *testing.T) {
 // TestCeiling checks that the most output which may be asked for is read out of the
 // refusals of those that have a limit.
 func TestCeiling(t *testing.T) {
+	t.Parallel()
 	for said, want := range map[string]int{
 		"max_tokens: 64000 > 32000, which is the maximum allowed number of output tokens for claude-opus-4-20250514":                                                                                                32000,
 		"max_tokens is too large: 64000. This model supports at most 16384 completion tokens, whereas you provided 64000.":                                                                                          16384,
@@ -359,6 +366,7 @@ func TestCeiling(t *testing.T) {
 
 // TestRedirect checks that the key goes to no other address.
 func TestRedirect(t *testing.T) {
+	t.Parallel()
 	var elsewhere atomic.Int32
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
 	defer other.Close()

@@ -11,6 +11,7 @@ import (
 // The cache's rules: OpenAI's serves any common beginning in steps of 128 tokens,
 // Anthropic's what an earlier request had marked, and neither less than 1024 tokens.
 func TestMeter(t *testing.T) {
+	t.Parallel()
 	long, longer := strings.Repeat("abcd", 2000), strings.Repeat("abcd", 2000)+strings.Repeat("x", 400)
 	state := func(name string, step int) string {
 		return fmt.Sprintf(`<state conversation=\"%s\" iteration=\"2\" attempt=\"1\" step=\"%d\"/>`, name, step)
@@ -57,6 +58,7 @@ func TestMeter(t *testing.T) {
 
 // A provider looks for what is cached at most 20 blocks before a mark.
 func TestMeterLooksBack(t *testing.T) {
+	t.Parallel()
 	body := func(blocks int, mark bool) []byte {
 		var list []string
 		for i := range blocks {

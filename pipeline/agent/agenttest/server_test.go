@@ -14,6 +14,7 @@ const state = `<state conversation=\"planner\" iteration=\"0\" attempt=\"1\" ste
 
 // TestServer speaks both formats by hand, rightly and wrongly.
 func TestServer(t *testing.T) {
+	t.Parallel()
 	srv, err := NewServer([]byte("-- planner 0/1 --\nWords.\n>>> read\npath: a\n-- planner 0/2 --\n@stop refusal\nNo.\n-- planner 0/3 --\n@error 429 slow down\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -81,6 +82,7 @@ func post(t *testing.T, url, body, key string) (int, string) {
 
 // Whoever looks whether a model is there, as the server does when it starts, is told so.
 func TestModelsAreThere(t *testing.T) {
+	t.Parallel()
 	srv, err := NewServer([]byte("-- planner 0/1 --\nWords.\n"))
 	if err != nil {
 		t.Fatal(err)
