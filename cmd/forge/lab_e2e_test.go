@@ -93,7 +93,7 @@ func (l *labTest) ownTime(p *process, took time.Duration) {
 }
 
 // Covers lessons 11, 18: dropped, doubled and shuffled deliveries make no difference.
-func TestDeliveriesInDisorder(t *testing.T) {
+func TestDemoInDisorder(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, labOptions{})
 	l.gh.SetDeliveryFaults(githubtest.DeliveryFaults{Duplicate: 0.5, Shuffle: 0.5})
