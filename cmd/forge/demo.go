@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"time"
 
@@ -121,7 +122,8 @@ func runDemo(cmd *cobra.Command, story demo.Story, keep bool) (err error) {
 }
 
 // startDemoServer starts the real server against the local GitHub. The repository
-// is the demo's own, so a machine without bubblewrap may run its tests without.
+// is the demo's own, so a machine without bubblewrap may run its tests without, and
+// a system other than Linux is not asked for a sandbox.
 func startDemoServer(ctx context.Context, d *display, dir string, gh *githubtest.Server, tape []byte, log *slog.Logger,
 	onEnd func(*pipeline.Run)) (*server.Server, error) {
 	env, err := demo.Environment(gh, dir, tape)
@@ -139,11 +141,22 @@ func startDemoServer(ctx context.Context, d *display, dir string, gh *githubtest
 		}
 	}}
 	d.say("Forge %s: a GitHub at %s, the model is a tape written by hand.", server.Version(), gh.URL)
-	if err := server.Sandbox(o).Check(ctx); err != nil {
+	if why := whyBare(runtime.GOOS, func() error { return server.Sandbox(o).Check(ctx) }); why != "" {
 		o.Config.UnsafeNoSandbox = true
-		d.say("No sandbox here (%s): the demo runs its own repository's tests without one.", text.Clip(text.FirstLine(err.Error()), 100))
+		d.say("No sandbox here (%s): the demo runs its own repository's tests without one.", why)
 	}
 	return server.Listen(ctx, o)
+}
+
+// whyBare says why commands run without a sandbox; "" where there is one.
+func whyBare(system string, try func() error) string {
+	if system != "linux" {
+		return "only Linux has what it is made of"
+	}
+	if err := try(); err != nil {
+		return text.Clip(text.FirstLine(err.Error()), 100)
+	}
+	return ""
 }
 
 // answerDemo says to a module's question what a maintainer would, as a comment.

@@ -113,7 +113,7 @@ func isCacheDir(name string) bool {
 func settle(made map[string]fileMark) error {
 	for range 1000 {
 		var now unix.Timespec
-		if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now); err != nil {
+		if err := unix.ClockGettime(fileClock, &now); err != nil {
 			return err
 		}
 		later := true

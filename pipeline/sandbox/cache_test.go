@@ -3,6 +3,7 @@ package sandbox
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -42,6 +43,22 @@ paste -d' ' "$here/bad" "$here/good" | while read -r bad good; do
 done
 echo poisoned
 `
+
+// sharedCache is a state directory that outlives the test: a cold build cache
+// costs half a minute.
+func sharedCache(t testing.TB) string {
+	t.Helper()
+	dir := filepath.Join(os.TempDir(), "forge-sandbox-test-"+strconv.Itoa(os.Geteuid()))
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(dir); err != nil {
+		t.Fatal(err)
+	} else if uid, _ := ownerOf(info); uid != os.Geteuid() {
+		t.Fatalf("%s belongs to user %d: remove it", dir, uid)
+	}
+	return dir
+}
 
 // goTest runs the module's tests as a verdict does.
 func goTest(t *testing.T, w *Workspace) (out string, passed bool) {

@@ -54,7 +54,8 @@ type stamp struct {
 
 func stampOf(info fs.FileInfo) stamp {
 	st := info.Sys().(*syscall.Stat_t)
-	return stamp{ino: st.Ino, size: st.Size, mtime: st.Mtim, ctime: st.Ctim}
+	mtime, ctime := timesOf(st)
+	return stamp{ino: st.Ino, size: st.Size, mtime: mtime, ctime: ctime}
 }
 
 // readManifest lists a commit's files, and refuses one that would not fit: entries

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,9 +17,8 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"forge/pipeline"
+	"forge/pipeline/text"
 	"forge/pipeline/workspace"
 )
 
@@ -66,10 +66,7 @@ func (w *worker) runLocked(ctx context.Context, c workspace.Command, dir string)
 	if os.Geteuid() == 0 {
 		return workspace.Result{}, &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "refuses to run a repository's command as root"}
 	}
-	if w.Prlimit == "" {
-		return workspace.Result{}, &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "sandbox unavailable: prlimit is not installed: apt-get install util-linux"}
-	}
-	if err := w.openFiles(); err != nil {
+	if err := w.mayLimit(); err != nil {
 		return workspace.Result{}, err
 	}
 	if err := w.layCache(); err != nil {
@@ -152,7 +149,7 @@ func (w *worker) runLimited(ctx context.Context, c workspace.Command, dir string
 	close(finished)
 	<-watched
 	if w.Unsafe {
-		killDescendants(0) // they hold the output open
+		killRest(p.cmd.Process.Pid) // they hold the output open
 	}
 	hoarded := group.outOfMemory()
 	drained()
@@ -175,20 +172,6 @@ func (w *worker) runLimited(ctx context.Context, c workspace.Command, dir string
 		r.Exit, r.Class = classify(exit)
 	}
 	return r, nil
-}
-
-// group makes the control group of a command that is about to start; nil where there are
-// none. One that cannot be made is no reason to go on without its limits.
-func (w *worker) group() (*group, error) {
-	if w.Group == "" {
-		return nil, nil
-	}
-	w.ran++
-	g, err := newGroup(w.Group, w.ran, w.Limits)
-	if err != nil {
-		return nil, &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "sandbox unavailable: its cgroup: " + err.Error()}
-	}
-	return g, nil
 }
 
 // classify tells an exit from a death by a signal, which a shell and bubblewrap
@@ -283,13 +266,39 @@ func (p *prepared) exit(err error) (code int, ok bool) {
 	return exit.ExitCode(), true
 }
 
+// exitCode reads bubblewrap's report: JSON objects, the last of which has the exit
+// code if there ever was a command.
+func exitCode(report []byte) (int, bool) {
+	dec := json.NewDecoder(bytes.NewReader(report))
+	for {
+		var row struct {
+			Exit *int `json:"exit-code"`
+		}
+		if err := dec.Decode(&row); err != nil {
+			return 0, false
+		}
+		if row.Exit != nil {
+			return *row.Exit, true
+		}
+	}
+}
+
+// sandboxFault says why there was no sandbox, and how to mend that.
+func (w *worker) sandboxFault(stderr []byte, err error) error {
+	said := text.ClipBytes(strings.TrimSpace(string(stderr)), 500)
+	if said == "" && err != nil {
+		said = err.Error()
+	}
+	return &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "sandbox unavailable: " + said + mend(said)}
+}
+
 // prepare builds the process, in bubblewrap or without.
 func (w *worker) prepare(ctx context.Context, c workspace.Command, dir string) (*prepared, error) {
 	if !w.Unsafe {
 		return w.bubblewrap(ctx, c, dir)
 	}
-	limits := w.rlimits()
-	cmd := exec.CommandContext(ctx, w.Prlimit, append(append(limits, "--"), c.Args...)...)
+	argv := w.limited(c.Args)
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir = filepath.Join(w.tree.dir, dir)
 	tmp := w.scratch()
 	cmd.Env = append(w.commandEnv(places{home: tmp, tmp: tmp, scratch: tmp, cache: w.private(), mods: w.ModCache, ci: !c.Elsewhere}), c.Env...)
@@ -301,31 +310,6 @@ func (w *worker) prepare(ctx context.Context, c workspace.Command, dir string) (
 		return err
 	}
 	return &prepared{cmd: cmd}, nil
-}
-
-// rlimits are prlimit's arguments. How many processes there may be is counted per
-// sandbox inside one, but per user of the whole machine outside.
-func (w *worker) rlimits() []string {
-	l := w.Limits
-	args := []string{
-		"--core=0", fmt.Sprintf("--nofile=%d", l.OpenFiles), fmt.Sprintf("--fsize=%d", l.FileBytes),
-		fmt.Sprintf("--cpu=%d", max(1, int64(l.CPU/time.Second))),
-	}
-	if !w.Unsafe {
-		args = append(args, fmt.Sprintf("--nproc=%d", l.Processes))
-	}
-	return args
-}
-
-// openFiles refuses where prlimit could not set the limit of open files: it would end
-// in the command's place, as if that had failed.
-func (w *worker) openFiles() error {
-	var own unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NOFILE, &own) != nil || own.Max >= uint64(w.Limits.OpenFiles) {
-		return nil
-	}
-	return &pipeline.Fault{Class: pipeline.FaultSandbox, Final: true, Message: fmt.Sprintf("sandbox unavailable: the server may have %d files open, "+
-		"and a command needs a limit of %d: raise the server's (`ulimit -Hn`, LimitNOFILE in systemd, `--ulimit nofile` of a container)", own.Max, w.Limits.OpenFiles)}
 }
 
 // places are the directories that a command is told of, as it sees them.

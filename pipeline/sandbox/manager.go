@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -77,6 +78,12 @@ func (l Limits) fill() Limits {
 	setDefault(&l.ChangeAll, d.ChangeAll)
 	setDefault(&l.Ignore, d.Ignore)
 	return l
+}
+
+// processors is what a command may keep busy of the machine: its share where so many run
+// at once, and never all of it, so that what arrives meanwhile is answered.
+func processors(atOnce int) float64 {
+	return max(1, float64(runtime.NumCPU())*0.9/float64(max(1, atOnce)))
 }
 
 func setDefault[T int | int64 | float64 | time.Duration](field *T, value T) {
@@ -210,22 +217,6 @@ func (m *Manager) prepare() error {
 		}
 	}
 	return nil
-}
-
-// newIsolation is for a worker that is not another user, where there is a sandbox at all.
-func (m *Manager) newIsolation(o Options) *isolation {
-	if m.uid >= 0 || o.Unsafe || m.setup.Bwrap == "" {
-		return nil
-	}
-	f := &isolation{bwrap: m.setup.Bwrap, hide: o.Secrets, work: m.dir, show: slices.Concat([]string{m.dir}, o.Shown, m.setup.Toolchains)}
-	if o.ModCache != "" {
-		f.show = append(f.show, o.ModCache)
-	}
-	if err := f.works(); err != nil {
-		m.log.Warn("what works on repositories is not kept from the server's files: it has the same user, and namespaces cannot be had", "error", err)
-		return nil
-	}
-	return f
 }
 
 // Cgroups says why the kernel does not hold each command by a control group of its own:

@@ -1,16 +1,10 @@
 package sandbox
 
 import (
-	"errors"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-
-	"forge/pipeline"
-	"forge/pipeline/workspace"
 )
 
 // Covers S8: a work tree has too much by its bytes or by its files, in the scratch
@@ -65,26 +59,5 @@ func TestTooBig(t *testing.T) {
 		if err := removeTree(w.Dir); err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-// Covers S8, S29: a command has its limits from its own start, whatever its worker has: no
-// core dump, so many files, so much in one, so much time, and inside so many processes.
-func TestCommandLimits(t *testing.T) {
-	w := &worker{setup: setup{Limits: Limits{OpenFiles: 7, FileBytes: 8, CPU: 9 * time.Second, Processes: 10}}}
-	if got, want := strings.Join(w.rlimits(), " "), "--core=0 --nofile=7 --fsize=8 --cpu=9 --nproc=10"; got != want {
-		t.Errorf("limits %q, want %q", got, want)
-	}
-}
-
-// A server that may open fewer files than a command is given is told so: prlimit would end
-// in the command's place, which looks like a failure of the repository's own command.
-func TestTooFewOpenFiles(t *testing.T) {
-	f := newFixture(t, sources)
-	w := f.open(t, newManager(t, Options{Unsafe: true, Limits: Limits{OpenFiles: math.MaxInt}}), f.head)
-	r, err := w.Run(t.Context(), workspace.Command{Args: []string{"true"}})
-	var fault *pipeline.Fault
-	if !errors.As(err, &fault) || fault.Class != pipeline.FaultSandbox || !strings.Contains(fault.Message, "raise the server's (`ulimit -Hn`") {
-		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -79,17 +79,3 @@ func removeAt(parent *os.File, name string, top *os.File, depth int) error {
 		}
 	}
 }
-
-// openToRemove opens a directory that is one, with the permissions to empty it.
-func openToRemove(at int, name string) (*os.File, error) {
-	fd, err := unix.Openat(at, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer unix.Close(fd)
-	self := fmt.Sprintf("/proc/self/fd/%d", fd) // this very directory, whatever has its name by now
-	if err := unix.Chmod(self, 0o700); err != nil {
-		return nil, err
-	}
-	return os.Open(self)
-}

@@ -202,7 +202,7 @@ func checkRoom(dir string, reserve int64) error {
 	if err := unix.Statfs(dir, &st); err != nil {
 		return err
 	}
-	switch free, all := int64(st.Bavail)*st.Bsize, int64(st.Blocks)*st.Bsize; {
+	switch free, all := int64(st.Bavail)*int64(st.Bsize), int64(st.Blocks)*int64(st.Bsize); {
 	case free < min(reserve, all/20):
 		return roomFault(dir, fmt.Errorf("less than the reserve is free: %w", syscall.ENOSPC))
 	case spareFiles(dir) < 0:

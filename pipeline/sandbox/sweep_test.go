@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"forge/pipeline/workspace"
 )
 
 // deepen makes directories below dir, too deep to be named by one path, and shuts the last.
@@ -173,42 +171,6 @@ func TestCollect(t *testing.T) {
 	}
 	if err := f.gateway.Fetch(t.Context(), f.repo, "", "main"); err != nil || !f.gateway.has(t.Context(), f.repo, f.head) {
 		t.Errorf("fetched again: %v", err)
-	}
-}
-
-// Covers S8: whatever makes files without end is stopped before the disk can hold no
-// more, and nothing begins on a disk that is nearly full of them.
-func TestFilesWithoutEnd(t *testing.T) {
-	dir := openDir(t)
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64m,nr_inodes=6000,mode=0711"); err != nil {
-		t.Skipf("only root may mount a small disk: %v", err)
-	}
-	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
-	f := newFixture(t, sources)
-	m := newManager(t, Options{Unsafe: true, Dir: dir})
-	w := f.open(t, m, f.head)
-	r, err := w.Run(t.Context(), workspace.Command{Args: []string{"/bin/sh", "-c", "i=0; while :; do i=$((i+1)); true >f$i || sleep 0.01; done 2>/dev/null"}, Timeout: time.Minute})
-	if err != nil || r.Class != classDisk {
-		t.Errorf("it ended as %q, %v; want %q", r.Class, err, classDisk)
-	}
-	if _, err := m.open(t.Context(), workspace.OpenOptions{Name: "run/2", Cache: "x"}); err == nil || !strings.Contains(err.Error(), "hardly any more files") {
-		t.Errorf("a work tree on a disk full of files: %v", err)
-	}
-}
-
-// Covers S8: what is reserved of the disk stays free, whoever writes.
-func TestReserve(t *testing.T) {
-	dir := openDir(t)
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64m,mode=0711"); err != nil {
-		t.Skipf("only root may mount a small disk: %v", err)
-	}
-	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
-	f := newFixture(t, sources)
-	w := f.open(t, newManager(t, Options{Unsafe: true, Dir: dir, Limits: Limits{Reserve: 32 << 20}}), f.head)
-	const fill = "i=0; while [ $i -lt 50 ]; do i=$((i+1)); head -c 1048576 /dev/zero >>big; done; sleep 20"
-	r, err := w.Run(t.Context(), workspace.Command{Args: []string{"/bin/sh", "-c", fill}, Timeout: time.Minute})
-	if err != nil || r.Class != classDisk {
-		t.Errorf("it ended as %q, %v; want %q", r.Class, err, classDisk)
 	}
 }
 

@@ -240,6 +240,9 @@ func (w *worker) importable(ctx context.Context, s *seeding) ([]string, error) {
 	tree := boxTree
 	if w.Unsafe {
 		tree = w.tree.dir
+		if real, err := filepath.EvalSymlinks(tree); err == nil { // as the go command names it
+			tree = real
+		}
 	}
 	packages := s.missing
 	for range 3 {
@@ -302,7 +305,7 @@ func (w *worker) compile(ctx context.Context, s *seeding, packages []string) (bo
 	defer func() { _ = w.tree.clear(dir) }()
 	whole := false
 	for _, flags := range [][]string{{"-cover"}, {}} { // an installation can lack the tool for coverage
-		args := slices.Concat([]string{"go", "test", "-count=1", "-exec=/bin/true"}, flags, s.flags, []string{"."})
+		args := slices.Concat([]string{"go", "test", "-count=1", "-exec=" + nothing}, flags, s.flags, []string{"."})
 		r, err := w.runLocked(ctx, workspace.Command{Args: args, Env: s.env}, dir)
 		if err != nil {
 			return false, err

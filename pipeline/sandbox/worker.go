@@ -92,38 +92,14 @@ func Worker(in io.Reader, out io.Writer) error {
 // harden shuts off what a worker may have inherited, and what could be read out of
 // it: descriptors, core dumps, its memory.
 func harden() error {
-	if err := mayGain(); err != nil {
+	if err := confine(); err != nil {
 		return err
 	}
-	if err := unix.CloseRange(3, ^uint(0)>>1&0xffffffff, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return fmt.Errorf("close_range: %w (Linux 5.11 or newer is needed)", err)
-	}
-	// When memory runs out, commands go first, then workers, never the server. Once it
-	// cannot be dumped, its files in /proc are root's.
-	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
 	if err := Private(); err != nil {
 		return err
 	}
-	// What a command leaves behind becomes the worker's child, and dies with it.
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("set subreaper: %w", err)
-	}
 	unix.Umask(0o022)
 	debug.SetMemoryLimit(1 << 30)
-	return nil
-}
-
-// mayGain refuses a process that could gain privileges. Once it runs it cannot give that
-// up for all threads of the Go runtime, any of which may start a command: who starts it
-// sees to it.
-func mayGain() error {
-	has, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
-	if err != nil {
-		return fmt.Errorf("ask for no new privileges: %w", err)
-	}
-	if has != 1 {
-		return errors.New("it was started so that it could gain privileges; the server starts it")
-	}
 	return nil
 }
 

@@ -13,14 +13,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"forge/pipeline"
 	"forge/pipeline/workspace"
@@ -132,25 +128,19 @@ func (w *Workspace) start() error {
 	}
 	defer exe.Close()
 	w.cmd = &exec.Cmd{
-		Path: "/proc/self/fd/3", Args: append([]string{"forge"}, w.m.args...), Dir: "/",
+		Path: pathOf(exe), Args: append([]string{"forge"}, w.m.args...), Dir: "/",
 		Env: workerEnv(w.m.setup.path()), ExtraFiles: []*os.File{exe}, Stderr: w.errs,
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true}, WaitDelay: time.Second,
 	}
 	if w.m.uid >= 0 {
 		w.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(w.m.uid), Gid: uint32(w.m.gid)}
 	}
-	if w.m.isolation != nil {
-		w.cmd.Args = slices.Concat([]string{w.m.isolation.bwrap}, w.m.isolation.args(), []string{w.cmd.Path}, w.m.args)
-		w.cmd.Path = w.m.isolation.bwrap
+	w.m.isolation.around(w.cmd)
+	group, err := w.enterGroup()
+	if err != nil {
+		return &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "sandbox unavailable: its cgroup: " + err.Error()}
 	}
-	if w.m.groups != nil {
-		dir, err := w.makeGroup()
-		if err != nil {
-			return &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "sandbox unavailable: its cgroup: " + err.Error()}
-		}
-		defer dir.Close()
-		inGroup(w.cmd, dir)
-	}
+	defer group.Close() // of a nil one, too
 	in, err := w.cmd.StdinPipe()
 	if err != nil {
 		return err
@@ -165,37 +155,6 @@ func (w *Workspace) start() error {
 	w.in, w.out = in, &frameWriter{w: in}
 	go w.receive(out)
 	return nil
-}
-
-// makeGroup makes the workspace's control group and returns the place of its worker.
-func (w *Workspace) makeGroup() (*os.File, error) {
-	var err error
-	if w.grp, err = w.m.groups.open(w.mark[:12]); err != nil {
-		return nil, err
-	}
-	w.held = append(w.held, hold(w.grp))
-	return openCacheDir(unix.AT_FDCWD, filepath.Join(w.grp, workerGroup))
-}
-
-// startBare starts a command that can gain no privileges, nor can what it starts. The
-// kernel keeps that for each thread and hands it on, so that a thread of its own does it,
-// which ends with its goroutine.
-func startBare(cmd *exec.Cmd) error {
-	started := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		if unix.Gettid() == os.Getpid() { // the first thread cannot end; while this holds it, the next is another
-			defer runtime.UnlockOSThread()
-			started <- startBare(cmd)
-			return
-		}
-		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-			started <- fmt.Errorf("set no new privileges: %w", err)
-			return
-		}
-		started <- cmd.Start()
-	}()
-	return <-started
 }
 
 // workerEnv is a worker's whole environment. GORACE lets tests under the race

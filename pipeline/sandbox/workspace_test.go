@@ -5,7 +5,9 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -161,6 +163,22 @@ func TestCancelRun(t *testing.T) {
 	}
 	if r := mustRun(t.Context(), t, w, "echo on"); string(r.Stdout) != "on\n" {
 		t.Errorf("after a cancelled call: %+v", r)
+	}
+}
+
+// Covers S9: what a command leaves in its process group ends with it, though it holds the output open.
+func TestBackgroundEnds(t *testing.T) {
+	f := newFixture(t, sources)
+	w := f.open(t, newManager(t, Options{Unsafe: true}), f.head)
+	r := mustRun(t.Context(), t, w, "sleep 300 & echo $!")
+	pid, err := strconv.Atoi(strings.TrimSpace(string(r.Stdout)))
+	if err != nil || r.Duration > 2*time.Second {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	for end := time.Now().Add(2 * time.Second); syscall.Kill(pid, 0) == nil; {
+		if time.Now().After(end) {
+			t.Fatal("the process is still there")
+		}
 	}
 }
 

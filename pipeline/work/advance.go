@@ -194,7 +194,7 @@ func (e *Engine) own(ctx context.Context, f *leased) error {
 // machine, stands still.
 func sinceBoot() time.Duration {
 	var now unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) // every Linux has it
+	_ = unix.ClockGettime(leaseClock, &now) // every system has it
 	return time.Duration(now.Nano())
 }
 

@@ -247,7 +247,7 @@ func (d *doctor) room(dir string) {
 func freeDisk(dir string) (int64, error) {
 	var st unix.Statfs_t
 	err := unix.Statfs(dir, &st)
-	return int64(st.Bavail) * st.Bsize, err
+	return int64(st.Bavail) * int64(st.Bsize), err
 }
 
 func size(n int64) string {

@@ -317,7 +317,7 @@ func TestDoctorFindsFaults(t *testing.T) {
 			_ = os.WriteFile(file, nil, 0o600)
 			p.env["FORGE_STATE_DIR"] = filepath.Join(file, "state")
 		}, "disk", GradeBad, []string{"state_dir"}},
-		{"state directory that cannot be made", nil, set("FORGE_STATE_DIR", "/proc/forge/state"), "disk", GradeBad, []string{"cannot be made in /proc"}},
+		{"state directory that cannot be made", nil, set("FORGE_STATE_DIR", "/proc/forge/state"), "disk", GradeBad, []string{"cannot be made in /"}},
 		{"database that is none", nil, func(p *patient) {
 			file := filepath.Join(p.dir, "text")
 			_ = os.WriteFile(file, []byte(strings.Repeat("this is no database ", 100)), 0o600)
@@ -336,7 +336,7 @@ func TestDoctorFindsFaults(t *testing.T) {
 			p.env["FORGE_DATABASE_URL"] = file
 		}, "database", GradeWarn, []string{"chmod 600"}},
 		{"backups in a file", nil, set("FORGE_BACKUP_DIR", "/etc/passwd"), "database", GradeWarn, []string{"/etc/passwd: not a directory", "backup_dir"}},
-		{"backups where nothing can be made", nil, set("FORGE_BACKUP_DIR", "/proc/forge/backups"), "database", GradeWarn, []string{"cannot be made in /proc", "backup_dir"}},
+		{"backups where nothing can be made", nil, set("FORGE_BACKUP_DIR", "/proc/forge/backups"), "database", GradeWarn, []string{"cannot be made in /", "backup_dir"}},
 		{"nobody to notify", nil, func(p *patient) {
 			p.env["FORGE_NOTIFY"], p.env["FORGE_NOTIFY_URL"] = "slack", "https://hooks.invalid/secret-path"
 		}, "network", GradeWarn, []string{"hooks.invalid cannot be found", "FORGE_NOTIFY_URL"}},

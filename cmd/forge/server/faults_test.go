@@ -5,7 +5,9 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -23,6 +25,19 @@ const hangs = "echo TAP version 13\necho 1..2\necho ok 1 - begins\nsleep 1000001
 // left returns the processes whose command line is the given one.
 func left(t *testing.T, args ...string) (pids []int) {
 	t.Helper()
+	if runtime.GOOS != "linux" { // there is ps, then
+		out, err := exec.Command("ps", "-Ao", "pid=,args=").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(out)) {
+			pid, line, _ := strings.Cut(strings.TrimSpace(line), " ")
+			if n, _ := strconv.Atoi(pid); strings.TrimSpace(line) == strings.Join(args, " ") {
+				pids = append(pids, n)
+			}
+		}
+		return pids
+	}
 	dirs, err := os.ReadDir("/proc")
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package sandbox
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -11,7 +10,6 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,49 +18,6 @@ import (
 	"forge/pipeline/text"
 	"forge/pipeline/workspace"
 )
-
-// Where things are inside the sandbox.
-const (
-	boxTree    = "/work"
-	boxCache   = "/gocache"
-	boxSeed    = "/seed"
-	boxMods    = "/gomodcache"
-	boxScratch = "/scratch"
-	boxHome    = "/home/sbx"
-)
-
-// box is where things are inside one sandbox, and what it is called.
-type box struct {
-	tree, home, tmp, cache, scratch string
-	host, passwd                    string // passwd: the file's name among etcFiles
-	ci                              bool
-}
-
-var usualBox = box{tree: boxTree, home: boxHome, tmp: "/tmp", cache: boxCache, scratch: boxScratch, host: "sandbox", passwd: "passwd", ci: true}
-
-// boxOf is the place in which a command runs. Elsewhere, nothing is called as it is
-// in the usual one, and the work tree has a name that nobody can know before.
-func (w *worker) boxOf(c workspace.Command) box {
-	if !c.Elsewhere {
-		return usualBox
-	}
-	return box{tree: path.Join(otherHome, "src", strings.ToLower(w.Mark[:min(len(w.Mark), 9)])), home: otherHome, tmp: "/var/tmp",
-		cache: otherHome + "/.cache", scratch: "/var/scratch", host: "build", passwd: "passwd.elsewhere"}
-}
-
-const otherHome = "/home/robin"
-
-// etcFiles are the sandbox's own files in /etc, and the list of what is never part
-// of a change although a repository forgot to ignore it.
-var etcFiles = map[string]string{
-	"passwd": "root:x:0:0:root:/:/usr/sbin/nologin\nsbx:x:1000:1000:sandbox:" + boxHome + ":/bin/sh\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
-	"passwd.elsewhere": "root:x:0:0:root:/:/usr/sbin/nologin\nrobin:x:1000:1000:robin:" + otherHome +
-		":/bin/sh\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
-	"group":         "root:x:0:\nsbx:x:1000:\nnogroup:x:65534:\n",
-	"hosts":         "127.0.0.1 localhost sandbox\n::1 localhost\n",
-	"nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
-	"ignore":        "__pycache__/\n*.pyc\n.pytest_cache/\nnode_modules/\n.DS_Store\n",
-}
 
 // etcShared are globs of the host's files in /etc that toolchains need; they hold
 // no secret. Maven's settings.xml does, as a rule.
@@ -115,8 +70,7 @@ func (w *worker) bubblewrap(ctx context.Context, c workspace.Command, dir string
 		report, _ := io.ReadAll(io.LimitReader(status, 64<<10))
 		p.status <- report
 	})
-	limits := append([]string{w.Prlimit}, w.rlimits()...)
-	argv := slices.Concat([]string{"--args", "3", "--"}, limits, []string{"--"}, w.bridged(c.Args))
+	argv := append([]string{"--args", "3", "--"}, w.limited(w.bridged(c.Args))...)
 	p.cmd = exec.CommandContext(ctx, w.Bwrap, argv...)
 	p.cmd.Env = []string{"PATH=/usr/bin:/bin"}
 	p.cmd.Dir = "/"
@@ -210,32 +164,6 @@ func (w *worker) boxArgs(c workspace.Command, dir string) []string {
 		args = append(args, "--setenv", key, value)
 	}
 	return args
-}
-
-// exitCode reads bubblewrap's report: JSON objects, the last of which has the exit
-// code if there ever was a command.
-func exitCode(report []byte) (int, bool) {
-	dec := json.NewDecoder(bytes.NewReader(report))
-	for {
-		var row struct {
-			Exit *int `json:"exit-code"`
-		}
-		if err := dec.Decode(&row); err != nil {
-			return 0, false
-		}
-		if row.Exit != nil {
-			return *row.Exit, true
-		}
-	}
-}
-
-// sandboxFault says why there was no sandbox, and how to mend that.
-func (w *worker) sandboxFault(stderr []byte, err error) error {
-	said := text.ClipBytes(strings.TrimSpace(string(stderr)), 500)
-	if said == "" && err != nil {
-		said = err.Error()
-	}
-	return &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "sandbox unavailable: " + said + mend(said)}
 }
 
 // mend is what an operator can do about bubblewrap's words.

@@ -210,22 +210,6 @@ func TestGoTestInside(t *testing.T) {
 	}
 }
 
-// sharedCache is a state directory that outlives the test: a cold build cache
-// costs half a minute.
-func sharedCache(t testing.TB) string {
-	t.Helper()
-	dir := filepath.Join(os.TempDir(), "forge-sandbox-test-"+strconv.Itoa(os.Geteuid()))
-	if err := os.MkdirAll(dir, 0o711); err != nil {
-		t.Fatal(err)
-	}
-	if info, err := os.Stat(dir); err != nil {
-		t.Fatal(err)
-	} else if uid, _ := ownerOf(info); uid != os.Geteuid() {
-		t.Fatalf("%s belongs to user %d: remove it", dir, uid)
-	}
-	return dir
-}
-
 // A command in the sandbox against one without: performance.md allows 15 ms more.
 func BenchmarkRun(b *testing.B) {
 	f := newFixture(b, map[string]string{"a": "a"})

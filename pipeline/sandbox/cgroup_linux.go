@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"forge/pipeline"
 )
 
 // cgroups are a subtree of the kernel's control groups, version 2, that was handed over
@@ -208,6 +209,24 @@ func (c *cgroups) open(name string) (string, error) {
 	return run, nil
 }
 
+// enterGroup makes the workspace's control group, where there are any, and has its worker
+// start in there. The file is closed when it has.
+func (w *Workspace) enterGroup() (*os.File, error) {
+	if w.m.groups == nil {
+		return nil, nil
+	}
+	var err error
+	if w.grp, err = w.m.groups.open(w.mark[:12]); err != nil {
+		return nil, err
+	}
+	w.held = append(w.held, hold(w.grp))
+	dir, err := openCacheDir(unix.AT_FDCWD, filepath.Join(w.grp, workerGroup))
+	if err == nil {
+		inGroup(w.cmd, dir)
+	}
+	return dir, err
+}
+
 // sweep ends what servers left that did not end in order.
 func (c *cgroups) sweep() {
 	left, _ := filepath.Glob(filepath.Join(c.dir, runGroup+"*")) // fails for a bad pattern alone
@@ -223,6 +242,20 @@ func (c *cgroups) sweep() {
 type group struct {
 	dir  string
 	file *os.File
+}
+
+// group makes the control group of a command that is about to start; nil where there are
+// none. One that cannot be made is no reason to go on without its limits.
+func (w *worker) group() (*group, error) {
+	if w.Group == "" {
+		return nil, nil
+	}
+	w.ran++
+	g, err := newGroup(w.Group, w.ran, w.Limits)
+	if err != nil {
+		return nil, &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "sandbox unavailable: its cgroup: " + err.Error()}
+	}
+	return g, nil
 }
 
 // newGroup makes the group of a workspace's n-th command.
@@ -254,12 +287,6 @@ func newGroup(run string, n int, l Limits) (*group, error) {
 
 // cpuPeriod is the time, in microseconds, over which the kernel counts processors.
 const cpuPeriod = 100_000
-
-// processors is what a command may keep busy of the machine: its share where so many run
-// at once, and never all of it, so that what arrives meanwhile is answered.
-func processors(atOnce int) float64 {
-	return max(1, float64(runtime.NumCPU())*0.9/float64(max(1, atOnce)))
-}
 
 // place has a command start in the group, and end with it.
 func (g *group) place(cmd *exec.Cmd) {

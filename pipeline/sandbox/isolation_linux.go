@@ -35,6 +35,22 @@ type isolation struct {
 	work  string   // the one of these that it writes
 }
 
+// newIsolation is for a worker that is not another user, where there is a sandbox at all.
+func (m *Manager) newIsolation(o Options) *isolation {
+	if m.uid >= 0 || o.Unsafe || m.setup.Bwrap == "" {
+		return nil
+	}
+	f := &isolation{bwrap: m.setup.Bwrap, hide: o.Secrets, work: m.dir, show: slices.Concat([]string{m.dir}, o.Shown, m.setup.Toolchains)}
+	if o.ModCache != "" {
+		f.show = append(f.show, o.ModCache)
+	}
+	if err := f.works(); err != nil {
+		m.log.Warn("what works on repositories is not kept from the server's files: it has the same user, and namespaces cannot be had", "error", err)
+		return nil
+	}
+	return f
+}
+
 // common are directories of everybody: what lies in them is hidden by itself.
 var common = []string{"/", "/bin", "/dev", "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/root", "/run", "/sbin", "/srv", "/sys", "/tmp", "/usr",
 	"/usr/bin", "/usr/lib", "/usr/local", "/usr/local/bin", "/usr/share", "/var", "/var/lib", "/var/tmp"}
@@ -79,6 +95,15 @@ func (f *isolation) args() []string {
 		args = append(args, "--ro-bind", "/dev/null", file)
 	}
 	return append(args, "--")
+}
+
+// around has a command start in it; a nil one is none.
+func (f *isolation) around(cmd *exec.Cmd) {
+	if f == nil {
+		return
+	}
+	cmd.Args = slices.Concat([]string{f.bwrap}, f.args(), []string{cmd.Path}, cmd.Args[1:])
+	cmd.Path = f.bwrap
 }
 
 // works reports whether that can be had here.
