@@ -22,24 +22,6 @@ func TestViolations(t *testing.T) {
 			t.Errorf("violations %q, want the last to be %q", list, want)
 		}
 	}
-	push := func(branch, name, text string) {
-		t.Helper()
-		head, missing := w.s.Head(w.repo, branch)
-		if missing != nil {
-			head, _ = w.s.Head(w.repo, "main")
-		}
-		tree, _, err := w.gh.Git.CreateTree(w.ctx, "acme", "shop", head, []*github.TreeEntry{{Path: &name, Mode: github.String("100644"), Content: &text}})
-		w.must(err)
-		c, _, err := w.gh.Git.CreateCommit(w.ctx, "acme", "shop", &github.Commit{Message: &name, Tree: tree, Parents: []*github.Commit{{SHA: &head}}}, nil)
-		w.must(err)
-		ref := &github.Reference{Ref: github.String("refs/heads/" + branch), Object: &github.GitObject{SHA: c.SHA}}
-		if missing != nil {
-			_, _, err = w.gh.Git.CreateRef(w.ctx, "acme", "shop", ref)
-		} else {
-			_, _, err = w.gh.Git.UpdateRef(w.ctx, "acme", "shop", ref, false)
-		}
-		w.must(err)
-	}
 	say := func(text string) {
 		t.Helper()
 		_, _, err := w.gh.Issues.CreateComment(w.ctx, "acme", "shop", n, &github.IssueComment{Body: &text})
@@ -50,32 +32,32 @@ func TestViolations(t *testing.T) {
 	w.draft()
 	_, err := w.al.PushFiles(w.repo, Push{Branch: "forge/issue-1", Message: "Help", Files: map[string]*string{"help.txt": github.String("help\n")}})
 	w.must(err)
-	push("forge/issue-1", "more.txt", "on top of it\n")
+	w.put("forge/issue-1", "more.txt", "on top of it\n")
 	_, err = w.al.PushFiles(w.repo, Push{Branch: "main", Message: "Go on", Files: map[string]*string{"x.txt": github.String("x\n")}})
 	w.must(err)
 	find("")
 
 	second := w.issue()
 	w.must(w.s.As("trudy").Label(w.repo, second, "forge"))
-	push("forge/issue-3", "a.txt", "a\n")
+	w.put("forge/issue-3", "a.txt", "a\n")
 	find("nobody with write access had asked for work on #3")
 	_, err = w.al.Comment(w.repo, second, "/forge run")
 	w.must(err)
-	push("forge/issue-3", "b.txt", "b\n") // the first was too early all the same
+	w.put("forge/issue-3", "b.txt", "b\n") // the first was too early all the same
 	if list := w.s.Violations("forge"); len(list) != 1 {
 		t.Errorf("violations %q, want one", list)
 	}
 	for name, title := range map[string]string{"incident": "Checkout fails", "bug": "Later: the rest"} {
 		own, _, err := w.gh.Issues.Create(w.ctx, "acme", "shop", &github.IssueRequest{Title: &title, Labels: &[]string{name}})
 		w.must(err)
-		push(fmt.Sprintf("forge/issue-%d", own.GetNumber()), "a.txt", "a\n")
+		w.put(fmt.Sprintf("forge/issue-%d", own.GetNumber()), "a.txt", "a\n")
 	}
 	if list := w.s.Violations("forge"); len(list) != 2 { // what it puts off is no incident
 		t.Errorf("violations %q, want two", list)
 	}
-	push("other", "a.txt", "a\n")
+	w.put("other", "a.txt", "a\n")
 	find("moved refs/heads/other of acme/shop: it is not one of its own")
-	push("main", "a.txt", "a\n")
+	w.put("main", "a.txt", "a\n")
 	find("moved refs/heads/main of acme/shop: it is not one of its own")
 
 	old, err := w.s.Head(w.repo, "main")

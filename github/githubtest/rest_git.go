@@ -3,6 +3,7 @@ package githubtest
 import (
 	"encoding/base64"
 	"errors"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -83,12 +84,27 @@ func (c *call) guardRef(ref, old, sha string) *answer {
 	if sha == zeroSHA {
 		return nil
 	}
-	out, err := c.s.git(c.repo, "log", "--format=", "--name-only", "--diff-merges=first-parent", sha, "--not", "--all", "--", ".github/workflows")
+	known := slices.Collect(maps.Values(c.repo.refs))
+	for _, p := range c.repo.pulls() {
+		known = append(known, p.headSHA)
+	}
+	added, err := c.s.commits(c.repo, sha, known...)
+	var touched []string
+	for _, at := range added {
+		before := commitInfo{}
+		if len(at.Parents) > 0 {
+			before, _ = c.s.commitAt(c.repo, at.Parents[0]) // commits has read it
+		}
+		files, readErr := c.s.changedFiles(c.repo, before.Tree, at.Tree)
+		err = errors.Join(err, readErr)
+		touched = slices.AppendSeq(touched, maps.Keys(files))
+	}
 	if err != nil {
 		a := invalid(err.Error())
 		return &a
 	}
-	return c.refuseWorkflows(strings.Fields(out)...)
+	slices.Sort(touched)
+	return c.refuseWorkflows(touched...)
 }
 
 // refusedBy says why a rule refuses a change of a branch, or "".
