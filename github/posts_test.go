@@ -33,9 +33,9 @@ const noText = "no text: "
 // what its text has gone through, in calls that stand in that function; the rendered View's
 // are p.v's. Of the one in another function, FILE FUNCTION stands before it.
 var posts = map[string][]string{
-	"commit.go Commit Mutate":                                    {"../pipeline/sandbox/commit.go message: text.CommitMessage"},
+	"commit.go Commit Mutate":                                    {"../pipeline/sandbox/commit.go messageOf: text.CommitMessage"},
 	"commit.go MakeBranch Git.CreateRef":                         {noText + "a branch whose name package phase makes"},
-	"commit.go MergeInto Repositories.Merge":                     {"../pipeline/sandbox/commit.go message: text.CommitMessage"},
+	"commit.go MergeInto Repositories.Merge":                     {"../pipeline/sandbox/commit.go messageOf: text.CommitMessage"},
 	"deploy.go Deploy Repositories.CreateDeployment":             {"render.Line"},
 	"deploy.go OpenIssue Issues.Create":                          {"render.Line", "render.Block"},
 	"deploy.go OpenDraft PullRequests.Create":                    {"render.Line", "render.Block"},

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"forge/pipeline"
+	"forge/pipeline/needs"
 	"forge/pipeline/workspace"
 )
 
@@ -24,6 +25,7 @@ func limited(t testing.TB, unsafe bool, l Limits) *Workspace {
 
 // Covers S8: each limit has a class of its own, and the workspace goes on after it.
 func TestLimits(t *testing.T) {
+	needs.Tools(t, "perl")
 	for _, unsafe := range []bool{false, true} {
 		t.Run(fmt.Sprintf("unsafe=%v", unsafe), func(t *testing.T) {
 			if !unsafe {
@@ -76,6 +78,7 @@ func TestLimits(t *testing.T) {
 func TestForkBomb(t *testing.T) {
 	needBwrap(t)
 	w := limited(t, false, Limits{Processes: 64})
+	needs.Tools(t, "perl")
 	r := mustRun(t.Context(), t, w, `perl -e 'my $n=0; for (1..500) { my $p = fork; last unless defined $p; if (!$p) { sleep 60; exit } $n++ } print $n'`)
 	n, err := strconv.Atoi(string(r.Stdout))
 	if err != nil || n < 30 || n > 64 {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/needs"
 	"forge/pipeline/workspace"
 )
 
@@ -164,9 +165,7 @@ func (f *fixture) open(t testing.TB, m *Manager, commit string) *Workspace {
 // is a failure.
 func needBwrap(t testing.TB) {
 	t.Helper()
-	if _, err := exec.LookPath("bwrap"); err != nil {
-		t.Skip("needs bubblewrap: apt-get install bubblewrap")
-	}
+	needs.Sandbox(t)
 }
 
 // fixture is a repository "on GitHub", as a path, with a gateway that knows it.

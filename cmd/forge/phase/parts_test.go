@@ -153,7 +153,7 @@ func TestOfModule(t *testing.T) {
 // writes and where it commits, and is told whose they are; new files are its own.
 func TestUnownedFiles(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, map[string]string{"README.md": "1", "a/x.go": "1", "b/y.go": "1", "go.mod": "module m\n", "docs/a.md": "1", "api.go": "1"})
+	b := plainBench(t, map[string]string{"README.md": "1", "a/x.go": "1", "b/y.go": "1", "go.mod": "module m\n", "docs/a.md": "1", "api.go": "1"})
 	b.run.Part = &module.Of{Base: b.shas[0], Module: module.Module{ID: "a", Paths: []string{"a/**"}}, Contract: []string{"api.go"},
 		Owners: map[string]string{"b/**": "b"}, Others: []string{"b/**", "**/go.mod"}}
 	b.run.Config.Paths.Protected = []string{"b/**", "**/go.mod", "api.go"}

@@ -223,6 +223,7 @@ func TestSetupInstead(t *testing.T) {
 // Covers D1 and S7: what commands of the settings can do ends with them, and with the
 // work tree that they ran in. Each is tried on a commit of its own repository.
 func TestAttacksOfSetupCommands(t *testing.T) {
+	needs.Sandbox(t)
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("s3cret"), 0o644); err != nil {
 		t.Fatal(err)
