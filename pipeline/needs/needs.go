@@ -6,7 +6,6 @@
 package needs
 
 import (
-	"net"
 	"os"
 	"os/exec"
 	"runtime"
@@ -106,16 +105,6 @@ func Root(t testing.TB) {
 	if os.Geteuid() != 0 {
 		lacks(t, "root", "run it as root", false)
 	}
-}
-
-// IPv6 skips the test unless this machine has an IPv6 loopback address.
-func IPv6(t testing.TB) {
-	t.Helper()
-	l, err := net.Listen("tcp", "[::1]:0")
-	if err != nil {
-		lacks(t, "IPv6", "enable it in the kernel", false)
-	}
-	_ = l.Close()
 }
 
 // Postgres returns the postgres:// URL of a database in which tests make schemas of their
