@@ -115,8 +115,8 @@ func wanted(d Definition, values []float64) *Estimate {
 // quantile95 is Student's two-sided 95 % quantile, found by halving the integral
 // of its density.
 func quantile95(freedom int) float64 {
-	if q, known := quantiles[freedom]; known {
-		return q
+	if q, known := quantiles.Load(freedom); known {
+		return q.(float64)
 	}
 	v := float64(freedom)
 	lg1, _ := math.Lgamma((v + 1) / 2)
@@ -127,14 +127,14 @@ func quantile95(freedom int) float64 {
 	const step = 1e-3
 	for x, area := 0.0, 0.0; ; x += step {
 		if area += step * (density(x) + 4*density(x+step/2) + density(x+step)) / 6; area >= 0.475 {
-			quantiles[freedom] = x + step
+			quantiles.Store(freedom, x+step)
 			return x + step
 		}
 	}
 }
 
-// quantiles are those that were found.
-var quantiles = map[int]float64{}
+// quantiles are those that were found, by their degrees of freedom.
+var quantiles sync.Map
 
 // alike reports whether two estimates are the same but for rounding, the buckets
 // and the approximation of Student's quantile.
