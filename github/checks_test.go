@@ -36,7 +36,7 @@ func newCIWorld(t *testing.T, change ...func(string) string) *ciWorld {
 	for _, f := range change {
 		changes = append(changes, f)
 	}
-	gh, a, repo, _ := world(t, descriptions(t), changes...)
+	gh, a, repo, _ := world(t, changes...)
 	w := &ciWorld{t: t, gh: gh, app: a, repo: repo}
 	var err error
 	w.act, err = gh.CI("octo/repo", githubtest.ActionsSlug)

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"forge/github/githubtest"
-	"forge/github/githubtest/exchange"
+	"forge/github/githubtest/exchangetest"
 	"forge/github/render/rendertest"
 	"forge/pipeline"
 	"forge/pipeline/config"
@@ -98,13 +98,13 @@ func (g *gitPusher) commit(repo pipeline.Repo, name, text string) string {
 
 // world is a GitHub of the real protocol, with the App installed on octo/repo and
 // an issue that asks for something.
-func world(t *testing.T, held exchange.Checker, change ...any) (*githubtest.Server, *App, pipeline.Repo, *gitPusher) {
+func world(t *testing.T, change ...any) (*githubtest.Server, *App, pipeline.Repo, *gitPusher) {
 	t.Helper()
 	manifest, err := os.ReadFile("../app.yml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, client := githubtest.Options{Dir: t.TempDir(), Manifest: manifest, Contract: held}, Options{}
+	server, client := githubtest.Options{Dir: t.TempDir(), Manifest: manifest, Contract: exchangetest.Record(t)}, Options{}
 	for _, c := range change {
 		switch c := c.(type) {
 		case func(*githubtest.Options):
@@ -149,16 +149,12 @@ func world(t *testing.T, held exchange.Checker, change ...any) (*githubtest.Serv
 // thorough has tests that do the same again and again do more of it; with the tag e2e.
 var thorough bool
 
-// descriptions holds what a test exchanges against GitHub's own descriptions; with the tag e2e.
-var descriptions = func(*testing.T) exchange.Checker { return nil }
-
 // A whole run against the real protocol: App tokens, permissions of the manifest,
 // review comments that must lie in the diff, GraphQL, git. Everything is held against
 // GitHub's own descriptions when they are there.
 func TestEndToEnd(t *testing.T) {
 	t.Parallel()
-	held := descriptions(t)
-	gh, a, repo, g := world(t, held)
+	gh, a, repo, g := world(t)
 	ctx := context.Background()
 	n, err := gh.As("alice").OpenIssue("octo/repo", "Retry failed uploads", "Uploads fail.")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // open it is repeated, and with the report of the run that built it.
 func TestLaterIsOpenedOnce(t *testing.T) {
 	t.Parallel()
-	srv, a, repo, _ := world(t, nil)
+	srv, a, repo, _ := world(t)
 	sha := strings.Repeat("8", 40)
 	child := &pipeline.Run{ID: 8, Repo: repo, Branch: "forge/issue-7-retry--auth", Base: strings.Repeat("1", 40), Head: sha,
 		Published: pipeline.Publication{Head: sha}}
@@ -136,7 +136,7 @@ func TestUnaskedModuleAsksNobody(t *testing.T) {
 // them is repeated.
 func TestDocumentsAreWrittenOnce(t *testing.T) {
 	t.Parallel()
-	srv, a, repo, _ := world(t, nil)
+	srv, a, repo, _ := world(t)
 	n, err := srv.As("alice").OpenIssue(repo.FullName(), "Retry", "It gives up at once.")
 	if err != nil {
 		t.Fatal(err)

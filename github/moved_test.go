@@ -73,7 +73,7 @@ func TestCallsNameTheID(t *testing.T) {
 // repository's by now.
 func TestCallsAfterARename(t *testing.T) {
 	t.Parallel()
-	hub, a, repo, _ := world(t, nil)
+	hub, a, repo, _ := world(t)
 	issue, err := hub.As("octo").OpenIssue("octo/repo", "Title", "Body")
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func TestCallsAfterARename(t *testing.T) {
 // A token that ends in mid-run is replaced, once, for REST, GraphQL and git.
 func TestTokenEnds(t *testing.T) {
 	t.Parallel()
-	hub, a, repo, pusher := world(t, nil)
+	hub, a, repo, pusher := world(t)
 	ctx := context.Background()
 	issue, err := hub.As("octo").OpenIssue("octo/repo", "Title", "Body")
 	if err != nil {

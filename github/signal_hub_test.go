@@ -52,7 +52,7 @@ func newLab(t *testing.T) *lab {
 	t.Helper()
 	l := &lab{t: t, offset: &atomic.Int64{}}
 	clock := func() time.Time { return time.Now().Add(time.Duration(l.offset.Load())) }
-	l.gh, l.a, l.repo, _ = world(t, descriptions(t), func(o *githubtest.Options) { o.Clock = clock }, func(o *Options) { o.Clock, o.Gaps = clock, true })
+	l.gh, l.a, l.repo, _ = world(t, func(o *githubtest.Options) { o.Clock = clock }, func(o *Options) { o.Clock, o.Gaps = clock, true })
 	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) }))
 	t.Cleanup(hook.Close)
 	l.gh.SetHook(hook.URL)

@@ -12,7 +12,7 @@ import (
 // suspended end the attempt with a word on who can mend it, and both work again after.
 func TestStatesOfARepository(t *testing.T) {
 	t.Parallel()
-	gh, a, repo, _ := world(t, descriptions(t))
+	gh, a, repo, _ := world(t)
 	issue, err := gh.As("octo").OpenIssue(repo.FullName(), "A title", "and a body")
 	if err != nil {
 		t.Fatal(err)

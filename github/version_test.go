@@ -11,7 +11,7 @@ import (
 // that sign people in included. Covers what is pinned by 2.12 of GitHub's semantics.
 func TestEveryCallNamesTheVersion(t *testing.T) {
 	t.Parallel()
-	gh, app, repo, _ := world(t, nil)
+	gh, app, repo, _ := world(t)
 	work := func(app *App) {
 		t.Helper()
 		if _, err := app.Facts(t.Context()); err != nil {
@@ -46,7 +46,7 @@ func TestEveryCallNamesTheVersion(t *testing.T) {
 // call on at once.
 func TestOlderServer(t *testing.T) {
 	t.Parallel()
-	gh, app, repo, _ := world(t, nil, func(o *githubtest.Options) { o.OldAPI = true })
+	gh, app, repo, _ := world(t, func(o *githubtest.Options) { o.OldAPI = true })
 	head, err := app.BranchHead(t.Context(), repo, "main")
 	if err != nil {
 		t.Fatal(err)

@@ -321,7 +321,7 @@ func TestLocalRun(t *testing.T) {
 	c.run(shell.Done, []string{"0 runs ended", "no data"}, "metrics")
 	c.run(shell.Misused, []string{"no runs yet"}, "metrics", "--repo", "greet")
 	c.run(shell.Done, []string{"verified", "is on the branch forge/put-a-comma"}, "run", "--repo", c.repo, "--model", "anthropic/tape", "Put a comma after hello")
-	checkTokens(t, models, 13_500) // 12,854 now
+	agenttest.CheckTokens(t, models, 13_500) // 12,854 now
 	c.metrics(t)
 	branch := strings.TrimSpace(c.git("branch", "--list", "forge/*", "--format", "%(refname:short)"))
 	if got := c.git("show", branch+":greet.sh"); got != "echo hello, $1\n" {

@@ -41,7 +41,7 @@
 //  9. forge/cmd/forge/memory: the way from people and runs back to agents.
 //  10. forge/cmd/forge/server: New puts everything together; Listen serves it.
 //  11. forge/cmd/forge/shell: what all commands share. forge/cmd/forge/learnings is
-//     `forge memory`, forge/cmd/forge/evaluate what measures Forge.
+//     `forge memory`.
 //  12. this package: the other commands, and what they print.
 //
 // # What happens to an issue

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"forge/cmd/forge/audit"
-	"forge/cmd/forge/evaluate"
 	"forge/cmd/forge/incidents"
 	"forge/cmd/forge/learnings"
 	"forge/cmd/forge/pause"
@@ -82,7 +81,7 @@ func rootCommand() *cobra.Command {
 	root.AddCommand(
 		serveCommand(), setup.Command(), initCommand(), demoCommand(), labCommand(), doctorCommand(), runCommand(), runsCommand(), showCommand(),
 		answerCommand(), resumeCommand(), resetCommand(), learnings.Command(), deliveriesCommand(), busCommand(), backupCommand(), restoreCommand(),
-		replayCommand(), evaluate.Command(), metricsCommand(),
+		replayCommand(), metricsCommand(),
 		monitoringCommand(), configCommand(), versionCommand(),
 	)
 	return root

@@ -51,7 +51,7 @@ var vocabulary = []string{
 	"pipeline/align", "pipeline/command", "pipeline/config", "pipeline/fair", "pipeline/fence", "pipeline/glob", "pipeline/lazyregexp", "pipeline/lens", "pipeline/lock",
 	"pipeline/measure",
 	"pipeline/mergeable", "pipeline/module", "pipeline/needs", "pipeline/panics", "pipeline/point",
-	"pipeline/proof", "pipeline/quality", "pipeline/racetest", "pipeline/record", "pipeline/role", "pipeline/rollout",
+	"pipeline/proof", "pipeline/quality", "pipeline/record", "pipeline/role", "pipeline/rollout",
 	"pipeline/source", "pipeline/testedit", "pipeline/testname", "pipeline/text", "pipeline/track", "pipeline/untrusted", "pipeline/upstream", "pipeline/written",
 }
 

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"forge/github/githubtest/exchange"
+	"forge/github/githubtest/exchangetest"
 
 	"github.com/bradleyfalzon/ghinstallation/v2"
 	"github.com/google/go-github/v62/github"
@@ -109,9 +109,6 @@ func manifest(t *testing.T) []byte {
 	return text
 }
 
-// described holds what a test exchanges against GitHub's own descriptions; with the tag e2e.
-var described = func(*testing.T) exchange.Checker { return nil }
-
 const mainGo = "package shop\n\n// Price is in cents.\nfunc Price(n int) int {\n\treturn n * 100\n}\n\nfunc Zero() int {\n\treturn 0\n}\n"
 
 // testClock is a clock that tests move while the server's goroutines read it.
@@ -132,7 +129,7 @@ func (c *testClock) Advance(d time.Duration) {
 
 func newWorld(t *testing.T, change ...func(*Options)) *world {
 	t.Helper()
-	opts := Options{Dir: t.TempDir(), Manifest: manifest(t), Seed: 1, Contract: described(t)}
+	opts := Options{Dir: t.TempDir(), Manifest: manifest(t), Seed: 1, Contract: exchangetest.Record(t)}
 	for _, f := range change {
 		f(&opts)
 	}

@@ -16,7 +16,6 @@ import (
 	"forge/cmd/forge/settings"
 	"forge/pipeline"
 	"forge/pipeline/config"
-	"forge/pipeline/racetest"
 	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
@@ -27,7 +26,7 @@ import (
 func TestTenThousandDeliveries(t *testing.T) {
 	t.Parallel()
 	total, runs := 10_000, 100
-	if !e2e || racetest.Enabled {
+	if !e2e {
 		total, runs = 300, 10
 	}
 	distinct := total * 7 / 10

@@ -9,7 +9,6 @@ import (
 	"forge/cmd/forge/server/servertest"
 	"forge/pipeline"
 	"forge/pipeline/module"
-	"forge/pipeline/racetest"
 )
 
 // modular is a server with a feature's issue.
@@ -63,7 +62,7 @@ func TestCallsOfModules(t *testing.T) {
 	// How often one revision takes the place of another before it is written depends on
 	// how fast the machine is.
 	updates := by["checks/update"] + by["issues/update-comment"] + by["pulls/update"]
-	if n-updates > 30 || n > 60 && !racetest.Enabled {
+	if n-updates > 30 || n > 60 {
 		t.Errorf("%d calls of a clean run with three modules, %d of them updates, want at most 60, and 30 without", n, updates)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"testing"
 )
 
 // Metered is what a call of a model takes in, by an estimate of four bytes a token,
@@ -201,4 +202,22 @@ func Table(calls []Metered) string {
 	}
 	row("all", len(calls), total)
 	return b.String()
+}
+
+// CheckTokens says what the models of a run were sent, by role, and how much of it a
+// provider's cache serves, and holds it under a limit: context is not free.
+func CheckTokens(t *testing.T, models *Server, limit int64) {
+	t.Helper()
+	calls, err := Meter(models.Requests())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var total int64
+	for _, c := range calls {
+		total += c.Input
+	}
+	t.Logf("sent to the models:\n%s", Table(calls))
+	if total > limit || total == 0 {
+		t.Errorf("the models were sent %d tokens, over %d", total, limit)
+	}
 }

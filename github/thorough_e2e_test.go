@@ -1,0 +1,5 @@
+//go:build e2e
+
+package github
+
+func init() { thorough = true }

@@ -1,6 +1,0 @@
-//go:build race
-
-package racetest
-
-// Enabled reports whether the race detector is on.
-const Enabled = true
