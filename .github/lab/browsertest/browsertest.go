@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"forge/pipeline/needs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,6 +34,10 @@ type Browser struct {
 // FORGE_AXE names.
 func New(t testing.TB) *Browser {
 	t.Helper()
+	needs.Tools(t, "chromium")
+	if os.Getenv("FORGE_AXE") == "" {
+		t.Skip("needs axe-core: npm install axe-core@4.10.3, and FORGE_AXE=…/node_modules/axe-core/axe.min.js")
+	}
 	opts := []chromedp.ExecAllocatorOption{chromedp.WindowSize(1280, 900)}
 	if os.Geteuid() == 0 {
 		opts = append(opts, chromedp.NoSandbox) // Chromium's sandbox refuses root; it sees our own pages alone
@@ -149,7 +154,7 @@ func (b *Browser) Check(name string) {
 	b.t.Helper()
 	axe, err := os.ReadFile(os.Getenv("FORGE_AXE"))
 	if err != nil {
-		b.t.Fatalf("axe-core is needed: FORGE_AXE=…/axe.min.js: %v", err)
+		b.t.Fatalf("read axe-core: %v", err)
 	}
 	Evaluate[int](b, string(axe)+"\n;0")
 	result := Evaluate[string](b, `axe.run(document, {resultTypes: ["violations"]}).then(r => JSON.stringify(r.violations))`)

@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"forge/cmd/forge/shell"
-	"forge/learn/recall"
 	"forge/lab/ranking"
+	"forge/learn/recall"
 	"forge/pipeline"
 	"forge/pipeline/store"
 )

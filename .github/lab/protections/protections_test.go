@@ -1,6 +1,6 @@
-//go:build mutate
-
-package main
+// Package protections has the tests that take away what keeps Forge's promises, one by one,
+// and want its tests to see it.
+package protections
 
 import (
 	"flag"
@@ -23,30 +23,43 @@ var (
 	atOnce = flag.Int("at-once", 2, "so many compilers at the same time")
 )
 
+// top is the project's folder, from this one.
+const top = "../../.."
+
 // protection is what keeps a promise of .github/docs/security.md: the text that makes it,
-// and what it becomes when it is taken away. The text stands in its file once. Those of the
-// sandbox itself are in pipeline/sandbox/mutate_test.go.
+// and what it becomes when it is taken away. The text stands in its file once. To add one,
+// add its row, see it survive, write the test.
 type protection struct {
 	file, text, without string
 	tests               string // of its package, or of PACKAGE: behind which they stand, which see that it is gone; "": all
 }
 
-// TestProtections takes each protection away, for a build of its own, and wants the tests
-// of its package to fail. One that can be removed unseen is no protection for long.
+// TestProtections takes each protection away but those of the sandbox.
 func TestProtections(t *testing.T) {
 	list := protections
 	if *quick {
 		list = handful()
 	}
-	chosen := regexp.MustCompile(*only)
-	list = slices.DeleteFunc(slices.Clone(list), func(p protection) bool { return !chosen.MatchString(p.file + ": " + p.text) })
-	if len(list) == 0 {
-		t.Fatalf("no protection matches %q", *only)
-	}
-	for _, p := range protections { // of the others, too, it is known where they stand
+	takeAway(t, list)
+}
+
+// Every protection is known by its text, also where only a handful are taken away.
+func TestTexts(t *testing.T) {
+	t.Parallel()
+	for _, p := range append(ofSandbox(t), protections...) {
 		if source, err := os.ReadFile(filepath.Join(top, p.file)); err != nil || strings.Count(string(source), p.text) != 1 {
 			t.Errorf("%s: %q stands there %d times, want once; %v", p.file, p.text, strings.Count(string(source), p.text), err)
 		}
+	}
+}
+
+// takeAway takes each protection away, for a build of its own, and wants the tests of its
+// package to fail. One that can be removed unseen is no protection for long.
+func takeAway(t *testing.T, list []protection) {
+	chosen := regexp.MustCompile(*only)
+	list = slices.DeleteFunc(slices.Clone(list), func(p protection) bool { return !chosen.MatchString(p.file + ": " + p.text) })
+	if len(list) == 0 {
+		t.Skipf("no protection matches %q", *only)
 	}
 	dir, turn := t.TempDir(), make(chan bool, *atOnce)
 	var tried sync.WaitGroup
@@ -80,7 +93,9 @@ func (p protection) try(t *testing.T, dir string) error {
 	if tests != "" {
 		run = append(run, "-run", "^("+tests+")$")
 	}
-	out, err := exec.CommandContext(t.Context(), "go", append(run, "./"+filepath.Join(top, in))...).CombinedOutput()
+	cmd := exec.CommandContext(t.Context(), "go", append(run, "./"+in)...)
+	cmd.Dir = top
+	out, err := cmd.CombinedOutput()
 	said := string(out)
 	switch {
 	case strings.Contains(said, "[build failed]") || strings.Contains(said, "[setup failed]"):

@@ -1,4 +1,4 @@
-//go:build e2e || soak
+//go:build e2e
 
 package server
 

@@ -381,7 +381,7 @@ func TestReflection(t *testing.T) {
 func TestTesterRecalls(t *testing.T) {
 	t.Parallel()
 	tape := strings.NewReplacer("-- tester */1 --\n", "-- tester */1 --\n@expect Greeting is flaky on slow machines\n@reject Quote what the shell expands\n",
-		"analysis: It says hullo., confidence: 0.2", "analysis: 'It says hullo, which is not what [L1] is about.', confidence: 0.9, fix: {description: say hello}").Replace(failingTape)
+		"analysis: It says hullo., confidence: 0.2", "analysis: 'It says hullo, which is not what [L1] is about.', confidence: 0.9, fix: {description: say hello}").Replace(servertest.FailingTape)
 	ts := newTestServer(t, testOptions{tape: tape, wire: func(w *Options) { w.Withhold, w.Config.Run.Learn.Holdout = -1, 0 }})
 	known := func(key string, category pipeline.Category, content string) pipeline.Learning {
 		return pipeline.Learning{Key: key, Scope: "repo:" + greetRepo, Type: pipeline.LearningSemantic, Category: category, Source: pipeline.SourceReflection, Content: content,

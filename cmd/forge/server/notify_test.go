@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"forge/cmd/forge/notify"
+	"forge/cmd/forge/server/servertest"
 	"forge/pipeline"
 )
 
@@ -62,7 +63,7 @@ func TestNotifications(t *testing.T) {
 	l := &listener{t: t, fail: 1, got: make(chan notify.Message, 9)}
 	receiver := httptest.NewServer(l)
 	defer receiver.Close()
-	ts := newTestServer(t, testOptions{tape: failingTape, env: map[string]string{
+	ts := newTestServer(t, testOptions{tape: servertest.FailingTape, env: map[string]string{
 		"FORGE_NOTIFY": "webhook", "FORGE_NOTIFY_URL": receiver.URL, "FORGE_NOTIFY_SECRET": notifySecret}})
 	ts.label("acme")
 	run := ts.untilState(pipeline.StateWaiting)

@@ -12,40 +12,10 @@ import (
 	"forge/pipeline"
 )
 
-// failingTape is servertest.GreeterTape with a first attempt whose test fails, and an analysis
-// that has no confident fix.
-const failingTape = `
--- planner 0/1 --
->>> submit
-summary: Put a comma after hello
-steps: [Edit greet.sh]
-criteria: [{id: AC1, text: A comma follows hello}]
--- implementer 1/1 --
->>> edit
-path: greet.sh
-old: "echo hello $1"
-new: "echo hullo, $1"
--- implementer 1/2 --
->>> submit
-summary: Put a comma after hello
-` + servertest.Approved + `-- tester */1 --
->>> submit
-failures: [{id: T1, cause: logic, analysis: It says hullo., confidence: 0.2}]
--- implementer 2/1 --
->>> edit
-path: greet.sh
-old: "echo hullo, $1"
-new: "echo hello, $1"
--- implementer 2/2 --
->>> submit
-summary: Say hello
-addressed: [{id: T1, what: it says hello}]
-`
-
 // stuck is a server whose run waits because its test fails without a confident fix.
 func stuck(t *testing.T, more string) *testServer {
 	t.Helper()
-	ts := newTestServer(t, testOptions{tape: failingTape + more})
+	ts := newTestServer(t, testOptions{tape: servertest.FailingTape + more})
 	ts.label("acme")
 	run := ts.untilState(pipeline.StateWaiting)
 	if g := run.Gate(); g.Kind != pipeline.GateStuck || g.Guard.Name != pipeline.GuardNoFix {

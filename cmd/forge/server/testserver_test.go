@@ -83,10 +83,10 @@ func goAndGit(ctx context.Context, name string, args ...string) string {
 	return sandbox.HostTool(ctx, name, args...)
 }
 
-// inSandbox has a test run its commands in the sandbox although it does not say so: those
-// that TestInSandbox plays once more, and all that take long.
+// inSandbox has a test run its commands in the sandbox although it does not say so: cases
+// that are played there, most of them once more.
 func inSandbox(t *testing.T) bool {
-	return soak || strings.HasPrefix(t.Name(), "TestInSandbox/")
+	return strings.HasPrefix(t.Name(), "TestInSandbox/") || strings.HasPrefix(t.Name(), "TestSlowCases/")
 }
 
 func newTestServer(t *testing.T, o testOptions) *testServer {
@@ -386,3 +386,12 @@ func (ts *testServer) boxIn(list []githubtest.Comment, choice string) (comment i
 }
 
 func deliveriesOf(repo string) store.DeliveryFilter { return store.DeliveryFilter{Repo: repo} }
+
+// greenMerges looks at the merges of the newest run.
+func (ts *testServer) greenMerges() {
+	ts.t.Helper()
+	ts.mu.Lock()
+	run := ts.run
+	ts.mu.Unlock()
+	servertest.GreenMerges(ts.t, ts.gh.URL+"/"+greetRepo+".git", run)
+}

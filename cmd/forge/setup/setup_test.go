@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
@@ -26,7 +25,7 @@ import (
 	"forge/cmd/forge/demo"
 	"forge/cmd/forge/settings"
 	"forge/github/githubtest"
-	"forge/github/githubtest/contract"
+	"forge/github/githubtest/exchangetest"
 )
 
 // world is a GitHub without an App, and a folder.
@@ -44,35 +43,17 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, dir: filepath.Join(t.TempDir(), "forge"), now: time.Now()}
 	w.jar, _ = cookiejar.New(nil)
-	o := githubtest.Options{Dir: t.TempDir(), Manifest: demo.Manifest(), Empty: true}
-	held, err := descriptions()
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		t.Fatal(err)
-	}
-	if held != nil {
-		o.Contract = held
-	}
-	gh, err := githubtest.New(o)
+	gh, err := githubtest.New(githubtest.Options{Dir: t.TempDir(), Manifest: demo.Manifest(), Empty: true, Contract: exchangetest.Record(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.gh = gh
-	t.Cleanup(func() {
-		gh.Close()
-		for _, v := range held.Violations() {
-			t.Errorf("outside GitHub's contract: %s", v)
-		}
-	})
+	t.Cleanup(func() { gh.Close() })
 	if _, err := gh.AddRepo("acme", "greet", map[string]string{"README.md": "x"}); err != nil {
 		t.Fatal(err)
 	}
 	return w
 }
-
-// descriptions hold all of them to GitHub's descriptions, where these are.
-var descriptions = sync.OnceValues(func() (*contract.Contract, error) {
-	return contract.New("../../../../shared/github")
-})
 
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }
 

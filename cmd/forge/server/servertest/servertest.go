@@ -39,3 +39,33 @@ summary: Small and right.
 risk: 1
 findings: []
 `
+
+// FailingTape is GreeterTape with a first attempt whose test fails, and an analysis
+// that has no confident fix.
+const FailingTape = `
+-- planner 0/1 --
+>>> submit
+summary: Put a comma after hello
+steps: [Edit greet.sh]
+criteria: [{id: AC1, text: A comma follows hello}]
+-- implementer 1/1 --
+>>> edit
+path: greet.sh
+old: "echo hello $1"
+new: "echo hullo, $1"
+-- implementer 1/2 --
+>>> submit
+summary: Put a comma after hello
+` + Approved + `-- tester */1 --
+>>> submit
+failures: [{id: T1, cause: logic, analysis: It says hullo., confidence: 0.2}]
+-- implementer 2/1 --
+>>> edit
+path: greet.sh
+old: "echo hullo, $1"
+new: "echo hello, $1"
+-- implementer 2/2 --
+>>> submit
+summary: Say hello
+addressed: [{id: T1, what: it says hello}]
+`

@@ -1,4 +1,4 @@
-package server
+package servertest
 
 import (
 	"os/exec"
@@ -6,7 +6,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"testing"
 
+	"forge/pipeline"
 	"forge/pipeline/module"
 )
 
@@ -15,24 +17,21 @@ var (
 	failedAt = regexp.MustCompile(`(?m)^not ok \d+ - (\S+)`)
 )
 
-// greenMerges wants the tests of a repository whose test.sh prints TAP to pass at every
+// GreenMerges wants the tests of a repository, by its address, whose test.sh prints TAP to pass at every
 // commit of the run's branch since the contract: all but those of promises of which a side
 // is not merged yet, and what people took with a module.
-func (ts *testServer) greenMerges() {
-	ts.t.Helper()
-	ts.mu.Lock()
-	run := ts.run
-	ts.mu.Unlock()
-	dir := filepath.Join(ts.t.TempDir(), "merges")
+func GreenMerges(t *testing.T, repository string, run *pipeline.Run) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "merges")
 	git := func(args ...string) string {
-		ts.t.Helper()
+		t.Helper()
 		out, err := exec.Command("git", args...).CombinedOutput()
 		if err != nil {
-			ts.t.Fatalf("git %v: %v\n%s", args, err, out)
+			t.Fatalf("git %v: %v\n%s", args, err, out)
 		}
 		return strings.TrimSpace(string(out))
 	}
-	git("clone", "-q", "--branch", run.Branch, ts.gh.URL+"/"+greetRepo+".git", dir)
+	git("clone", "-q", "--branch", run.Branch, repository, dir)
 	merged := map[string]bool{}
 	pending := func(test string) bool {
 		for _, plan := range append(slices.Clone(run.PastPlans), *run.Plan) {
@@ -59,14 +58,14 @@ func (ts *testServer) greenMerges() {
 		cmd.Dir = dir
 		out, err := cmd.CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "\nok ") {
-			ts.t.Errorf("%s: its tests do not run: %v\n%s", commit, err, out)
+			t.Errorf("%s: its tests do not run: %v\n%s", commit, err, out)
 		}
 		for _, f := range failedAt.FindAllStringSubmatch(string(out), -1) {
 			taken := slices.ContainsFunc(run.Parts, func(p module.Part) bool { return merged[p.ID] && slices.Contains(p.Known, f[1]) })
 			if !taken && !pending(f[1]) {
-				ts.t.Errorf("%s: %s fails", commit, f[1])
+				t.Errorf("%s: %s fails", commit, f[1])
 			}
 		}
 	}
-	ts.t.Logf("%d commits are green", len(line))
+	t.Logf("%d commits are green", len(line))
 }

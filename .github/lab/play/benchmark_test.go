@@ -1,6 +1,4 @@
-//go:build soak
-
-package server
+package play
 
 import (
 	"strings"

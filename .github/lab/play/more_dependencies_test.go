@@ -1,6 +1,4 @@
-//go:build e2e || soak
-
-package server
+package play
 
 import (
 	"crypto/sha256"

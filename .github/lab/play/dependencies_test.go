@@ -1,6 +1,4 @@
-//go:build e2e || soak
-
-package server
+package play
 
 import (
 	"archive/tar"
@@ -25,6 +23,7 @@ import (
 
 	"golang.org/x/mod/sumdb/dirhash"
 
+	"forge/cmd/forge/server"
 	"forge/cmd/forge/server/servertest"
 	"forge/cmd/forge/settings"
 	"forge/pipeline"
@@ -176,7 +175,7 @@ if (cd py && python3 -c 'import left; left.greeting()'); then echo ok 4 - python
 
 // options of a server that installs from these registries.
 func (p *packages) options(files map[string]string) testOptions {
-	return testOptions{sandbox: true, files: files, env: map[string]string{"GOSUMDB": "off"}, wire: func(o *Options) {
+	return testOptions{files: files, env: map[string]string{"GOSUMDB": "off"}, wire: func(o *server.Options) {
 		if testing.Verbose() {
 			o.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
 		}

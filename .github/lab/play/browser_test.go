@@ -1,6 +1,4 @@
-//go:build browser
-
-package server
+package play
 
 import (
 	"context"
@@ -10,7 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"forge/cmd/forge/dashboard/browsertest"
+	"forge/cmd/forge/server/servertest"
+	"forge/lab/browsertest"
 	"forge/pipeline"
 	"forge/pipeline/store"
 )
@@ -33,7 +32,7 @@ func (ts *testServer) visit(login, path string) *browsertest.Browser {
 // can read there and no other; a question is answered on the page, and the page
 // follows the run to its end without being loaded again.
 func TestBrowserAnswer(t *testing.T) {
-	ts := newTestServer(t, testOptions{tape: failingTape, signIn: true})
+	ts := newTestServer(t, testOptions{tape: servertest.FailingTape, signIn: true})
 	ts.must(ts.gh.SetPrivate(greetRepo, true))
 	ts.must(ts.gh.SetPermission(greetRepo, "rita", "read"))
 	if _, err := ts.gh.AddRepo("carl", "own", nil); err != nil {

@@ -1,0 +1,58 @@
+package play
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"forge/cmd/forge/server/servertest"
+	"forge/lab/browsertest"
+	"forge/pipeline"
+	"forge/pipeline/store"
+)
+
+// Covers M2: every page, as people see it who like it light, dark or narrow: nothing that
+// axe-core objects to, nothing on the console, nothing wider than the window.
+func TestBrowserEveryPage(t *testing.T) {
+	ts := newTestServer(t, testOptions{tape: servertest.FailingTape})
+	ts.label("acme")
+	ts.untilState(pipeline.StateWaiting)
+	ts.comment("acme", "/forge continue")
+	ts.untilState(pipeline.StateVerified)
+	ts.labelInRound(1, "The greeting lacks its comma")
+	ts.until("of the second issue", func(r *pipeline.Run) bool { return r.Task.Issue == ts.issue && r.State == pipeline.StateWaiting })
+	var deliveries []string
+	ts.must(ts.s.DB.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		_, err := ts.s.DB.SaveLearnings(ctx, tx, []pipeline.Learning{{Key: "k", Scope: "repo:" + greetRepo, Type: pipeline.LearningSemantic,
+			Source: pipeline.SourceReflection, Content: "Greet with a comma", Context: "in scripts", Base: 0.7, Weight: 1, State: pipeline.LearningActive}})
+		return err
+	}))
+	list, err := ts.s.DB.Deliveries(t.Context(), store.DeliveryFilter{Repo: greetRepo})
+	ts.must(err)
+	for _, d := range list {
+		deliveries = append(deliveries, d.GUID)
+	}
+	if len(deliveries) == 0 {
+		t.Fatal("there is no delivery")
+	}
+	b := browsertest.New(t)
+	for _, page := range []struct{ name, path string }{
+		{"overview", "/"}, {"runs", "/runs"}, {"runs-verified", "/runs?state=verified"},
+		{"run-verified", "/runs/1"}, {"run-waiting", "/runs/2"}, {"events", "/runs/1/events"}, {"tape", "/runs/1/tape"},
+		{"insights", "/insights"}, {"insights-90", "/insights?days=90&tab=rework"}, {"insights-all", "/insights?tab=all"}, {"learning", "/insights/learning"},
+		{"memory", "/memory"}, {"memory-search", "/memory?q=comma"}, {"memory-one", "/memory/1"}, {"memory-edit", "/memory/1/edit"}, {"memory-forget", "/memory/1/forget"},
+		{"deliveries", "/deliveries"}, {"delivery", "/deliveries/" + deliveries[0]},
+	} {
+		for i, scheme := range []string{"light", "dark"} {
+			width := []int64{1280, 400}[i]
+			name := fmt.Sprintf("%s-%s", page.name, scheme)
+			b.Scheme(scheme, width)
+			b.Open(ts.s.PagesURL + page.path)
+			b.Check(name)
+			if b.Overflows() {
+				t.Errorf("%s is wider than a window of %d", name, width)
+			}
+			b.Picture(name)
+		}
+	}
+}
