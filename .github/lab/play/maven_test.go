@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"forge/cmd/forge/server"
 	"forge/cmd/forge/settings"
 	"forge/pipeline"
 )
@@ -83,7 +84,7 @@ func TestDependenciesOfMaven(t *testing.T) {
 		"java/app/src/test/java/AppTest.java": "public class AppTest { @org.junit.Test public void one() { org.junit.Assert.assertEquals(1, Core.one()); } }\n",
 	})
 	inner := o.wire
-	o.wire = func(w *Options) {
+	o.wire = func(w *server.Options) {
 		inner(w)
 		w.Config.Registries = append(w.Config.Registries, settings.Registry{Name: "maven", Kind: "maven", URL: p.URL, Private: true})
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"forge/cmd/forge/server"
 	"forge/cmd/forge/settings"
 	"forge/pipeline"
 	"forge/pipeline/needs"
@@ -108,7 +109,7 @@ if [ ! -e /deps/ran ] && ! touch php/vendor/x 2>/dev/null; then echo ok 6 - noth
 	}
 	o := p.options(files)
 	inner := o.wire
-	o.wire = func(w *Options) {
+	o.wire = func(w *server.Options) {
 		inner(w)
 		for _, kind := range []string{"rubygems", "composer"} {
 			w.Config.Registries = append(w.Config.Registries, settings.Registry{Name: kind, Kind: kind, URL: p.URL, Private: true})
@@ -146,7 +147,7 @@ func TestChangedGemIsRefused(t *testing.T) {
 	o := p.options(map[string]string{"Gemfile": "gem 'left', '1.0.0'\n",
 		"Gemfile.lock": gemLock("  left (1.0.0) sha256="+strings.Repeat("0", 64)+"\n", "left")})
 	inner := o.wire
-	o.wire = func(w *Options) {
+	o.wire = func(w *server.Options) {
 		inner(w)
 		w.Config.Registries = append(w.Config.Registries, settings.Registry{Name: "rubygems", Kind: "rubygems", URL: p.URL, Private: true})
 	}

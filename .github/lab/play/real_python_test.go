@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"forge/cmd/forge/server"
 	"forge/pipeline"
 )
 
@@ -88,7 +89,7 @@ func TestRealPythonProject(t *testing.T) {
 	title := "titleize() capitalizes only words starting A-Z"
 	o.title, o.body, o.tape = title, "A word that begins with another letter stays as it is.", tapeOf(title, later)
 	inner := o.wire
-	o.wire = func(w *Options) {
+	o.wire = func(w *server.Options) {
 		inner(w)
 		w.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	}

@@ -1,4 +1,4 @@
-//go:build soak
+//go:build e2e
 
 package incidents
 
