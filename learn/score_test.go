@@ -249,6 +249,7 @@ func TestFilter(t *testing.T) {
 	}
 }
 
+// Covers L6: what several runs taught becomes one pattern.
 func TestConsolidate(t *testing.T) {
 	t.Parallel()
 	a := learning("a", "Wrap every error with the name of the operation before it is returned",

@@ -141,7 +141,7 @@ func (r *Run) splitAsked(s *module.Split) *Guard {
 	}
 	return &Guard{Name: GuardSplit, Phase: PhasePlan, Value: int64(e.Whole), Limit: int64(e.Serial), Unit: "units of work",
 		Detail: fmt.Sprintf("The plan splits the feature into %s (%s). Built at the same time, %d units of work lie after each other instead of %d, %.0f %% less. "+
-			"By the model of forge evaluate modules, in which a module of size M is a middling task for one run, it takes about %.0f minutes instead of %.0f, "+
+			"By a simulation in which a module of size M is a middling task for one run, it takes about %.0f minutes instead of %.0f, "+
 			"and costs about %s instead of %s (%.2f times as much): each module is reviewed and tested by itself, and the whole once more.%s",
 			text.Plural(len(s.Modules), "module", "modules"), strings.Join(names, ", "), e.Whole, e.Serial, 100*e.Gain,
 			split.Minutes, whole.Minutes, dollars(split), dollars(whole), split.USD/whole.USD, limit)}

@@ -33,7 +33,7 @@ var (
 	docCommand = regexp.MustCompile("(?m)(?:^|`)forge ([a-z][a-z -]*)")
 )
 
-// What GitHub and engines of containers read is YAML, and each action has a version.
+// Covers D6: what GitHub and engines of containers read is YAML, and each action has a version.
 func TestDeployFilesAreYAML(t *testing.T) {
 	t.Parallel()
 	var files []string
@@ -127,34 +127,31 @@ func TestEveryCommandIsDocumented(t *testing.T) {
 	}
 }
 
-// What the table of promises names is run by CI, or marked as what is not.
-func TestPromisesOfSoak(t *testing.T) {
+// The tests that the table of promises names are there; those of the laboratory are marked.
+func TestPromises(t *testing.T) {
 	t.Parallel()
-	soak, others := map[string]bool{}, map[string]bool{}
-	for _, s := range sources(t) {
+	own, lab := map[string]bool{}, map[string]bool{}
+	for _, s := range append(sources(t), laboratory(t)...) {
 		for _, d := range s.file.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && s.test {
-				of := others
-				if strings.HasSuffix(s.path, "soak_test.go") {
-					of = soak
+				if strings.HasPrefix(s.path, ".github/") {
+					lab[f.Name.Name] = true
+				} else {
+					own[f.Name.Name] = true
 				}
-				of[f.Name.Name] = true
 			}
 		}
 	}
-	marked := 0
-	for _, m := range regexp.MustCompile("`(Test[A-Za-z0-9]+)`(†?)").FindAllStringSubmatch(read(t, filepath.Join(top, ".github", "docs", "security.md")), -1) {
-		if m[2] != "" {
-			marked++
-		}
-		if soak[m[1]] && !others[m[1]] && m[2] == "" {
-			t.Errorf("%s is run with -tags soak alone, and not marked †", m[1])
-		}
-		if !soak[m[1]] && m[2] != "" {
-			t.Errorf("%s is marked †, and is no soak test", m[1])
+	named := regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9]+)`(†?)").FindAllStringSubmatch(read(t, filepath.Join(top, ".github", "docs", "security.md")), -1)
+	for _, m := range named {
+		switch marked := m[2] != ""; {
+		case marked && !lab[m[1]]:
+			t.Errorf("%s is marked †, and no test of the laboratory", m[1])
+		case !marked && !own[m[1]]:
+			t.Errorf("there is no test %s; those of the laboratory are marked †", m[1])
 		}
 	}
-	if marked < 5 {
-		t.Errorf("%d are marked", marked)
+	if len(named) < 50 {
+		t.Errorf("%d tests are named", len(named))
 	}
 }

@@ -8,7 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -32,7 +34,6 @@ var mayImport = map[string][]string{
 	"pipeline/identity":                {"pipeline"},
 	"pipeline/registry":                {},
 	"pipeline/deps":                    {"pipeline", "pipeline/workspace"},
-	"pipeline/simulate":                {"pipeline"}, // plays pipeline's own decisions against a model
 	"webhook":                          {"pipeline"},
 	"github":                           {"pipeline", "pipeline/workspace"},
 	"github/githubtest":                {"pipeline"},
@@ -90,14 +91,27 @@ func sources(t *testing.T) []source {
 	return out
 }
 
-var parsed = sync.OnceValues(func() (out []source, err error) {
+var parsed = sync.OnceValues(func() ([]source, error) { return parse("../..") })
+
+// laboratory are the files of the module that measures the program.
+func laboratory(t *testing.T) []source {
+	t.Helper()
+	out, err := parse("../../.github/lab")
+	if err != nil || len(out) == 0 {
+		t.Fatalf("%d files, %v", len(out), err)
+	}
+	return out
+}
+
+// parse reads all Go files below a folder, those of dot-folders and testdata in it aside.
+func parse(root string) (out []source, err error) {
 	set := token.NewFileSet()
-	err = filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() && (strings.HasPrefix(d.Name(), ".") && len(d.Name()) > 2 || d.Name() == "testdata") {
-			if err == nil {
-				err = fs.SkipDir
-			}
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
 			return err
+		}
+		if d.IsDir() && path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata") {
+			return fs.SkipDir
 		}
 		if !strings.HasSuffix(path, ".go") {
 			return nil
@@ -112,7 +126,7 @@ var parsed = sync.OnceValues(func() (out []source, err error) {
 		return nil
 	})
 	return out, err
-})
+}
 
 func TestImportRules(t *testing.T) {
 	t.Parallel()
@@ -213,6 +227,40 @@ func TestPackageComments(t *testing.T) {
 	for dir, ok := range documented {
 		if !ok {
 			t.Errorf("package %s has no package comment", dir)
+		}
+	}
+}
+
+// requirements are the ids of what Forge does; those of the ways in, of other models and of
+// people's pull requests come with their work.
+const requirements = "I1 I2 I3 I4 T1 T2 T3 T4 T5 T6 T7 T8 T9 B1 B2 B3 B4 B5 B6 B7 B8 B9 R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 " +
+	"V1 V2 V3 V4 V5 V6 V7 V8 V9 V10 V11 V12 V13 U1 U2 U3 U4 U5 U6 U7 L1 L2 L3 L4 L5 L6 L7 H1 H2 H3 H4 H5 H6 H7 P1 P2 M1 M2 M3 M4 D1 D2 D3 D4 D5 D6"
+
+// TestRequirements holds that each is named by the comment of a test that covers it.
+func TestRequirements(t *testing.T) {
+	t.Parallel()
+	named := map[string]bool{}
+	id := regexp.MustCompile(`\b([A-Z]\d+)(?:(?: to |–)[A-Z]?(\d+))?\b`)
+	for _, s := range append(sources(t), laboratory(t)...) {
+		for _, d := range s.file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || !s.test || f.Doc == nil {
+				continue
+			}
+			_, covers, _ := strings.Cut(strings.ToLower(f.Doc.Text()), "cover")
+			for _, m := range id.FindAllStringSubmatch(strings.ToUpper(covers), -1) {
+				named[m[1]] = true
+				from, _ := strconv.Atoi(m[1][1:])
+				to, _ := strconv.Atoi(m[2])
+				for n := from + 1; n <= to; n++ {
+					named[m[1][:1]+strconv.Itoa(n)] = true
+				}
+			}
+		}
+	}
+	for id := range strings.FieldsSeq(requirements) {
+		if !named[id] {
+			t.Errorf("no test says that it covers %s", id)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What looks back taught is counted by what asked for them, and their budget follows.
+// Covers L7: what looks back taught is counted by what asked for them, and their budget follows.
 func TestLooks(t *testing.T) {
 	t.Parallel()
 	var list []Taught

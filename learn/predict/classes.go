@@ -32,7 +32,7 @@ type effect struct {
 
 // What is assumed of effects beforehand: tastes are rare, and a rule, or a rule in a
 // place, can outweigh all the rest. Chosen on streams of other seeds than those that
-// are reported (forge evaluate learning).
+// are reported (`learning` of the laboratory).
 const (
 	tasteMean, tasteSD = -3.5, 0.5 // 3 % of kinds
 	broadSD            = 1.0       // of a category, a rule, and either in tests

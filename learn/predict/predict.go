@@ -125,7 +125,7 @@ func (p *Predictor) For(person int64) *Predictor {
 }
 
 // How decisions count, and what is assumed of wrong findings beforehand. Chosen on
-// streams of other seeds than those that are reported (forge evaluate learning); a
+// streams of other seeds than those that are reported (`learning` of the laboratory); a
 // slope of -1 is that of a reviewer whose confidence is right.
 const (
 	decisionHalfLife       = 60 * 24 * time.Hour

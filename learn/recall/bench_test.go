@@ -10,7 +10,7 @@ import (
 )
 
 // madeUp are n learnings of 50 words, of a vocabulary with few frequent and many
-// rare words. For learnings like real ones: forge evaluate recall --speed.
+// rare words. For learnings like real ones: `recall --speed` of the laboratory.
 func madeUp(n int) []pipeline.Learning {
 	r := rand.New(rand.NewPCG(1, 1))
 	zipf := rand.NewZipf(r, 1.1, 5, 50_000)

@@ -26,7 +26,7 @@
 // The weights are round numbers picked on labelled sets made from the public
 // histories of nine other Go projects (caddy, crush, cli, containerd, hugo, oscar,
 // golangci-lint, test-infra, policy-bot), one value for all of them. No set that
-// `forge evaluate recall` is run on as a check was used to pick them. BM25's k1 and
+// the laboratory's `recall` is run on as a check was used to pick them. BM25's k1 and
 // b are the usual ones. The weights of a file, a category and a tag are judgement:
 // the sets hold none. Stems help; words fed back from the first results, and the
 // scores of neighbours in time, were tried and made the ranking worse.

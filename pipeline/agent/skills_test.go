@@ -57,6 +57,7 @@ func TestReadSkill(t *testing.T) {
 	}
 }
 
+// Covers V13: the skills that Forge brings, and how each is offered.
 func TestBuiltinSkills(t *testing.T) {
 	t.Parallel()
 	names := []string{"api-client", "coverage", "format", "test-first", "test-output"}

@@ -371,7 +371,7 @@ func Default() Config {
 
 // Profile returns the limits of the loop and of its breaker by a profile's name: strict
 // asks soon, balanced gives a finding time to be fixed, patient would rather wait than
-// ask. What they come to, forge evaluate loop says. An unknown name gives strict.
+// ask. What they come to, the laboratory's `loop` says. An unknown name gives strict.
 func Profile(name string) (Loop, Breaker) {
 	d := Default()
 	l, b := d.Loop, d.Breaker

@@ -1,6 +1,6 @@
 package module
 
-// Price is what a feature takes, by the model of agents of `forge evaluate loop`.
+// Price is what a feature takes, by the model of agents of the laboratory's `loop`.
 type Price struct {
 	Minutes float64
 	USD     float64
@@ -8,7 +8,7 @@ type Price struct {
 
 // Forecast is what a split feature takes in one piece and as modules, with at most parallel
 // at once, where a module of size M is a middling task for one run. Both are means of what
-// `forge evaluate modules` plays; its package holds them to that.
+// its `modules` plays; its package holds them to that.
 func (s *Split) Forecast(parallel int) (whole, split Price) {
 	total, needs := 0.0, 0
 	for i := range s.Modules {

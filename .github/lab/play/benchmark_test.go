@@ -51,6 +51,7 @@ addressed: [{id: T1, what: nothing is copied}]
 // Covers U6: a change that slows a benchmark goes back with the file that it is in, and is
 // verified once it is measured again and as quick as the base.
 func TestBenchmarkGetsSlower(t *testing.T) {
+	long(t)
 	files := goFiles("  - {name: speed, use: go-bench, command: \"go test -run=^$ -bench=. -benchtime=20ms ./words\", worse_by: 30%}\n")
 	files["words/words_test.go"] = "package words\n\nimport \"testing\"\n\nvar sink string\n\nfunc BenchmarkGreet(b *testing.B) {\n\tfor i := 0; i < b.N; i++ {\n\t\tsink = Greet(\"Ann\")\n\t}\n}\n"
 	ts := newTestServer(t, testOptions{tape: slowTape, files: files})

@@ -52,6 +52,7 @@ func (p *packages) maven(t *testing.T) {
 // ask for comes through the gateway, with what Surefire looks for when tests run, and no
 // plugin of theirs runs meanwhile. The tests run offline.
 func TestDependenciesOfMaven(t *testing.T) {
+	long(t)
 	t.Parallel()
 	needTools(t)
 	for _, file := range []string{"maven-dependency-plugin/3.5.0", "maven-surefire-plugin/2.22.3", "maven-compiler-plugin/3.10.1", "maven-resources-plugin/3.3.0"} {

@@ -47,6 +47,7 @@ func mergedParts(run *pipeline.Run) string {
 // anybody answers; each answer is carried out, as is each setting that answers by itself;
 // the head stays green, commit by commit.
 func TestSlowCasesOfFailingModules(t *testing.T) {
+	long(t)
 	t.Parallel()
 	const replanned = "-- planner 0@2/1 --\n>>> submit\nsummary: Without b\nsteps: [c/run.sh, all/doc.go]\ncriteria:\n" +
 		"  - {id: AC-c, text: c says who it is}\n  - {id: AC-all, text: there is a place for all}\n"
@@ -113,6 +114,7 @@ func TestSlowCasesOfFailingModules(t *testing.T) {
 
 // Covers V9: two modules ask at the same time; an answer without a name is for neither.
 func TestSlowCasesOfTwoQuestions(t *testing.T) {
+	long(t)
 	t.Parallel()
 	f := servertest.Beside(3, 3)
 	f.Modules[1].Fails, f.Modules[2].Fails, f.Settings = true, true, "iterations: 1"
@@ -134,6 +136,7 @@ func TestSlowCasesOfTwoQuestions(t *testing.T) {
 // Covers V9: a module is accepted although it does not keep a promise: who relies on it is
 // merged with that, and neither is sent back for it.
 func TestSlowCasesOfAcceptedPromises(t *testing.T) {
+	long(t)
 	t.Parallel()
 	f := servertest.Beside(3, 3)
 	f.Modules[0].Breaks, f.Modules[0].Unsure, f.Modules[2].Needs = true, true, []string{"a"}

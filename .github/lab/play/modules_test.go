@@ -36,6 +36,7 @@ const stopsOfOne = 25
 // Covers V6, lessons 12: a stop reaches all modules within 5 s at any moment.
 // FORGE_STOPS sets how many moments are tried.
 func TestStopModulesAtAnyMoment(t *testing.T) {
+	long(t)
 	stops := 10
 	if n, err := strconv.Atoi(os.Getenv("FORGE_STOPS")); err == nil {
 		stops = n
@@ -138,6 +139,7 @@ func (ts *testServer) pace(run *pipeline.Run) (build, critical, serial time.Dura
 // built in little more than the time of one. FORGE_MINUTE is how long the model takes for a
 // minute of its work, so that the machine's own speed counts less.
 func TestPaceOfModules(t *testing.T) {
+	long(t)
 	minute := time.Second
 	if d, err := time.ParseDuration(os.Getenv("FORGE_MINUTE")); err == nil {
 		minute = d
@@ -173,6 +175,7 @@ func TestPaceOfModules(t *testing.T) {
 
 // Covers V6: a small run beside one of six modules takes hardly longer than alone.
 func TestFairnessOfModules(t *testing.T) {
+	long(t)
 	f := servertest.Beside(6, 3)
 	f.Minute = 500 * time.Millisecond
 	f.Whole = 4
@@ -318,6 +321,7 @@ func (ts *testServer) own(p module.Part) (spans []span, took time.Duration) {
 // the mean of three at once, since nothing tells whose git is running; git of a merge, which
 // goes on beside them, is not taken off.
 func TestOwnTimeOfModules(t *testing.T) {
+	long(t)
 	limit := 3 * time.Second // as long as other tests keep the machine busy
 	if text := os.Getenv("FORGE_OWN"); text != "" {
 		d, err := time.ParseDuration(text)

@@ -390,3 +390,11 @@ func (ts *testServer) greenMerges() {
 	ts.mu.Unlock()
 	servertest.GreenMerges(ts.t, ts.gh.URL+"/"+greetRepo+".git", run)
 }
+
+// long leaves a test out that takes minutes, where the short ones alone are asked for.
+func long(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes minutes: left out with -short")
+	}
+}

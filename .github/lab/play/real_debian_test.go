@@ -104,6 +104,7 @@ func treeFiles(t *testing.T, dir string) map[string]string {
 // closed how its sandbox was escaped (CVE-2024-56326), and that patch with its test as the
 // later version. What it needs comes from a local index of Debian's packages.
 func TestRealDebianProject(t *testing.T) {
+	long(t)
 	needTools(t)
 	const patchOfFix = "0007-Fix-CVE-2024-56326.patch"
 	p := newPackages(t)

@@ -66,6 +66,7 @@ func (p *packages) wheel(t *testing.T, name string, modules ...string) {
 // all that it needs, and the tests run offline. The index is a local one that serves
 // what Debian's packages hold. The second run asks for nothing.
 func TestRealPythonProject(t *testing.T) {
+	long(t)
 	needTools(t)
 	p := newPackages(t)
 	p.wheel(t, "pytest", "pytest", "_pytest")

@@ -109,6 +109,7 @@ func tapeOf(summary string, files map[string]string) string {
 // Covers D1 with real projects that are not vendored: each has a bug that a later
 // version mended, with the test that shows it. The second run asks no registry.
 func TestRealProjects(t *testing.T) {
+	long(t)
 	needTools(t)
 	for _, c := range []struct {
 		name          string

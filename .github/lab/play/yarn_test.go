@@ -88,6 +88,7 @@ func (p *packages) yarnProject(t *testing.T, version string) map[string]string {
 // gateway by the version that wrote the lock file, and neither programs that the settings name nor
 // scripts of packages run. The tests run offline, and a second run asks no registry.
 func TestDependenciesOfYarn(t *testing.T) {
+	long(t)
 	t.Parallel()
 	needTools(t)
 	p := newPackages(t)

@@ -520,6 +520,7 @@ func onGreeter(t *testing.T) *labTest {
 // every acknowledged delivery known. FORGE_BOUNDARIES=all kills at each, after each event of
 // the run; without it at a few that chance chooses.
 func TestKillAtBoundaries(t *testing.T) {
+	long(t)
 	for _, c := range []struct {
 		name, database string
 		runs           int

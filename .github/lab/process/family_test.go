@@ -112,6 +112,7 @@ func (l *labTest) runs(database string) (run *pipeline.Run, parts map[string]*pi
 // pull request; a promise that does not hold, and what the integration finds, go to their
 // module; no commit on the way is broken; each tier has its report.
 func TestFiveModules(t *testing.T) {
+	long(t)
 	t.Parallel()
 	f := servertest.Five(3)
 	f.Go, f.Modules[0].Breaks = bugModule, true
@@ -150,6 +151,7 @@ func TestFiveModules(t *testing.T) {
 // Covers V6: a module that is at work costs the server at most 30 MiB of memory, the
 // process that holds its work tree included, and what its commands take left out.
 func TestMemoryOfModules(t *testing.T) {
+	long(t)
 	const modules, most = 6, 30 << 10 // KiB
 	peak := func(atOnce int) (kib, processes int) {
 		f := servertest.Beside(modules, modules)

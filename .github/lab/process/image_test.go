@@ -24,6 +24,7 @@ var capabilities = map[string]uint{"CHOWN": 0, "DAC_OVERRIDE": 1, "FOWNER": 3, "
 // can read none of the server's files. A mount namespace has the users, where an image has
 // them in its own files; there is no container engine here.
 func TestImageWithASecondUser(t *testing.T) {
+	long(t)
 	needs.Root(t)
 	needs.Tools(t, "unshare", "setpriv")
 	needs.Sandbox(t)

@@ -27,8 +27,9 @@ import (
 	"forge/pipeline/store"
 )
 
-// kills is how often the kill tests kill; FORGE_E2E_KILLS sets it.
-func kills(t *testing.T, short int) int {
+// kills is how often the kill tests kill: usual times, three with -short;
+// FORGE_E2E_KILLS sets it.
+func kills(t *testing.T, usual int) int {
 	t.Helper()
 	if s := os.Getenv("FORGE_E2E_KILLS"); s != "" {
 		n, err := strconv.Atoi(s)
@@ -37,7 +38,10 @@ func kills(t *testing.T, short int) int {
 		}
 		return n
 	}
-	return short
+	if testing.Short() {
+		return min(3, usual)
+	}
+	return usual
 }
 
 // faults is the share of the writes to GitHub that go wrong while servers are killed;
@@ -283,6 +287,7 @@ func wait(ms int) { <-time.After(time.Duration(ms) * time.Millisecond) }
 // TestRestartWithManyRuns logs how long a server with 10,000 runs in its store, a
 // hundred of them waiting, takes from its start to its first answer.
 func TestRestartWithManyRuns(t *testing.T) {
+	long(t)
 	l := newLab(t, labOptions{})
 	ctx := t.Context()
 	db, err := store.Open(ctx, filepath.Join(l.dir, "state", "forge.db"), slog.New(slog.DiscardHandler))

@@ -51,6 +51,7 @@ var pagesField = regexp.MustCompile(`pages=(\S+)`)
 // quarter than in the second, and keeps no work tree of a run that is over. FORGE_SOAK is
 // how long it lasts; default 1m.
 func TestSoak(t *testing.T) {
+	long(t)
 	lasts, err := time.ParseDuration(cmp.Or(os.Getenv("FORGE_SOAK"), "1m"))
 	if err != nil {
 		t.Fatalf("FORGE_SOAK: %v", err)

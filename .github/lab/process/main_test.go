@@ -90,3 +90,11 @@ func read(t *testing.T, path string) string {
 	}
 	return string(data)
 }
+
+// long leaves a test out that takes minutes, where the short ones alone are asked for.
+func long(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes minutes: left out with -short")
+	}
+}

@@ -93,6 +93,7 @@ func (c *cable) lay(t *testing.T, to string) string {
 // minute, or cannot reach the database while it can reach GitHub. The other takes over
 // within 20 s, and the first one writes nothing any more, to neither.
 func TestCutOff(t *testing.T) {
+	long(t)
 	for _, how := range []string{"stopped", "cut off"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()

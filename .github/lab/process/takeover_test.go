@@ -21,6 +21,7 @@ import (
 // on; meanwhile a server dies, sometimes for good. No commit of theirs is lost, each module
 // is built by one run, and nobody is asked. FORGE_TAKE_OVERS sets how many moments are tried.
 func TestTakeOverModules(t *testing.T) {
+	long(t)
 	t.Parallel()
 	left := 4
 	if n, err := strconv.Atoi(os.Getenv("FORGE_TAKE_OVERS")); err == nil {

@@ -9,6 +9,7 @@ import (
 // The demo's run with its two bounces arrives at a collector as one trace. It
 // compiles the demo's repository from nothing, which is what takes long.
 func TestDemoTrace(t *testing.T) {
+	long(t)
 	r := tracingtest.New(t)
 	if out, err := forge(t.Context(), []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + r.URL}, "demo"); err != nil {
 		t.Fatalf("forge demo: %v\n%s", err, out)

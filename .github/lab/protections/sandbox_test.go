@@ -15,6 +15,9 @@ const guards = "TestSeccompFilter|TestBoxArguments|TestCheckProbe|TestConfinemen
 
 // TestSandbox takes each lock of the sandbox off.
 func TestSandbox(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes an hour: left out with -short")
+	}
 	needs.Sandbox(t)
 	takeAway(t, ofSandbox(t))
 }

@@ -28,7 +28,7 @@ func (ts *testServer) judged(sha string) githubtest.CheckRun {
 	return list[0]
 }
 
-// Each group of the merge queue gets a verdict on its own commit: what Forge verified is
+// Covers D4: each group of the merge queue gets a verdict on its own commit: what Forge verified is
 // tested together with what goes before it. FORGE_GROUPS sets how many more are made.
 func TestMergeGroups(t *testing.T) {
 	t.Parallel()

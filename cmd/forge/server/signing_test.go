@@ -280,7 +280,7 @@ func TestCommitsByAPIAgain(t *testing.T) {
 	}
 }
 
-// A run whose branch must be signed is verified with commits that GitHub signed, also
+// Covers D3: a run whose branch must be signed is verified with commits that GitHub signed, also
 // those that take the base in.
 func TestRunWithSignedCommits(t *testing.T) {
 	t.Parallel()

@@ -298,17 +298,6 @@ func (ts *testServer) label(who string) {
 	}
 }
 
-// labelInRound labels the issue, and in later rounds another one, by its title.
-func (ts *testServer) labelInRound(round int, title string) {
-	ts.t.Helper()
-	if round > 0 {
-		var err error
-		ts.issue, err = ts.gh.As("acme").OpenIssue(greetRepo, title, "Again.")
-		ts.must(err)
-	}
-	ts.label("acme")
-}
-
 func (ts *testServer) comment(who, text string) {
 	ts.t.Helper()
 	if _, err := ts.gh.As(who).Comment(greetRepo, ts.issue, text); err != nil {

@@ -3,14 +3,12 @@
 package sandboxtest
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 )
@@ -58,28 +56,3 @@ var build = sync.OnceValues(func() (exe string, err error) {
 	}
 	return exe, nil
 })
-
-// Without writes a copy of a source file into a directory, with a text that stands in it
-// once replaced, and returns the overlay with which go builds that instead.
-func Without(dir, file, text, instead string) (overlay string, err error) {
-	source, err := os.ReadFile(file)
-	if err != nil {
-		return "", err
-	}
-	if n := strings.Count(string(source), text); n != 1 {
-		return "", fmt.Errorf("its text is there %d times, not once: mend the list", n)
-	}
-	at, err := filepath.Abs(file)
-	if err != nil {
-		return "", err
-	}
-	changed, overlay := filepath.Join(dir, filepath.Base(file)), filepath.Join(dir, "overlay.json")
-	replaced, err := json.Marshal(map[string]map[string]string{"Replace": {at: changed}})
-	if err != nil {
-		return "", err
-	}
-	if err := os.WriteFile(changed, []byte(strings.Replace(string(source), text, instead, 1)), 0o644); err != nil {
-		return "", err
-	}
-	return overlay, os.WriteFile(overlay, replaced, 0o644)
-}

@@ -33,7 +33,6 @@ type Answer func(dir string, c workspace.Command) (workspace.Result, bool)
 type Spaces struct {
 	dir    string
 	answer Answer
-	broken error // what Probe says
 }
 
 // New returns workspaces that go with the test. answer may be nil.
@@ -50,9 +49,6 @@ func New(t testing.TB, answer Answer) *Spaces {
 	return &Spaces{dir: dir, answer: answer}
 }
 
-// Break makes Probe, and each command, fail with that error from now on; nil mends it.
-func (s *Spaces) Break(err error) { s.broken = err }
-
 // Open makes a work tree.
 func (s *Spaces) Open(ctx context.Context, o workspace.OpenOptions) (workspace.Workspace, error) {
 	dir, err := os.MkdirTemp(s.dir, "workspace-")
@@ -67,8 +63,8 @@ func (s *Spaces) Open(ctx context.Context, o workspace.OpenOptions) (workspace.W
 	return &space{Tree: tree, of: s, dir: dir}, nil
 }
 
-// Probe says that commands can run, unless Break was called.
-func (s *Spaces) Probe(context.Context) error { return s.broken }
+// Probe says that commands can run.
+func (s *Spaces) Probe(context.Context) error { return nil }
 
 // Sweep does nothing: what is left goes with the test.
 func (s *Spaces) Sweep(context.Context) error { return nil }
@@ -86,9 +82,6 @@ type space struct {
 func (w *space) Run(ctx context.Context, c workspace.Command) (workspace.Result, error) {
 	w.command.Lock()
 	defer w.command.Unlock()
-	if w.of.broken != nil {
-		return workspace.Result{}, w.of.broken
-	}
 	if w.of.answer != nil {
 		if r, ok := w.of.answer(w.Dir(), c); ok {
 			return r, nil

@@ -47,4 +47,3 @@ func init() {
 		return nil
 	})
 }
-
