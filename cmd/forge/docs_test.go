@@ -78,7 +78,7 @@ func TestDeployFilesAreYAML(t *testing.T) {
 func TestDocuments(t *testing.T) {
 	t.Parallel()
 	tests := map[string]bool{}
-	for _, s := range sources(t) {
+	for _, s := range append(sources(t), laboratory(t)...) {
 		for _, d := range s.file.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && s.test {
 				tests[f.Name.Name] = true

@@ -11,7 +11,7 @@ import (
 	"forge/pipeline/rollout"
 )
 
-// V11: a document for the specification, for each iteration that is over of the run and
+// Covers V11: a document for the specification, for each iteration that is over of the run and
 // its modules, and for what came of it; what is still going on has none, and the newest
 // stand first in the comment, which names what it has no room for.
 func TestDocuments(t *testing.T) {
