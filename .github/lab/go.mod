@@ -20,6 +20,7 @@ require (
 	github.com/vektah/gqlparser/v2 v2.5.64
 	golang.org/x/mod v0.42.0
 	golang.org/x/tools v0.52.0
+	modernc.org/sqlite v1.60.1
 	pgregory.net/rapid v1.3.0
 )
 
@@ -101,5 +102,4 @@ require (
 	modernc.org/libc v1.77.1 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
-	modernc.org/sqlite v1.60.1 // indirect
 )

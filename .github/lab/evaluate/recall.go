@@ -18,7 +18,6 @@ import (
 	"forge/lab/ranking"
 	"forge/learn/recall"
 	"forge/pipeline"
-	"forge/pipeline/store"
 )
 
 func recallCommand() *cobra.Command {
@@ -119,7 +118,7 @@ func evaluateSpeed(ctx context.Context, out io.Writer, sets []*ranking.Set, o sp
 		return fmt.Errorf("make a directory for the full-text index: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	fts, err := store.NewFullText(ctx, dir)
+	fts, err := ranking.NewFullText(ctx, dir)
 	if err != nil {
 		return err
 	}
@@ -175,7 +174,7 @@ func evaluateSpeed(ctx context.Context, out io.Writer, sets []*ranking.Set, o sp
 
 // askBoth asks both indexes the same queries, in turn, and returns the times that
 // they took, sorted.
-func askBoth(ctx context.Context, source *ranking.Synthetic, index *recall.Index, fts *store.FullText, queries int) (ours, theirs []time.Duration, err error) {
+func askBoth(ctx context.Context, source *ranking.Synthetic, index *recall.Index, fts *ranking.FullText, queries int) (ours, theirs []time.Duration, err error) {
 	for n := range queries {
 		q := source.Query(recalled)
 		ask := func() {

@@ -1,13 +1,16 @@
-package store
+package ranking
 
 import (
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	_ "modernc.org/sqlite" // the driver
 
 	"forge/pipeline"
 )
@@ -27,7 +30,7 @@ type FullText struct {
 func NewFullText(ctx context.Context, dir string) (*FullText, error) {
 	path := filepath.Join(dir, "fulltext.db")
 	// Nothing in it must outlive the process, so it is not synced.
-	db, err := connect(path, createOptions+"&_pragma=journal_mode(MEMORY)&_pragma=synchronous(OFF)&_pragma=cache_size(-262144)")
+	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?_pragma=journal_mode(MEMORY)&_pragma=synchronous(OFF)&_pragma=cache_size(-262144)")
 	if err != nil {
 		return nil, fmt.Errorf("make full-text index %s: %w", path, err)
 	}

@@ -1,4 +1,4 @@
-package store
+package ranking
 
 import (
 	"context"
@@ -48,5 +48,12 @@ func TestFullText(t *testing.T) {
 	}
 	if got, err := f.Search(ctx, "repo:a/b", []string{"shutdown"}, 10); err != nil || len(got) != 2 {
 		t.Errorf("after a failed Add: %v, %v", got, err)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
