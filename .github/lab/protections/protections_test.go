@@ -182,7 +182,6 @@ var protections = []protection{
 	{"github/feedback/thread.go", `if of.text == "" || !c.Updated`, `if !c.Updated`, "TestClicksAgainstWords"},
 	{"github/feedback/thread.go", `objects := st == Agree && !of.command`, `objects := false`, "TestContestedDismissals"},
 	{"github/feedback/thread.go", `if w, err := g.weigh(ctx, c.Author); err != nil || w > 0 {`, `if _, err := g.weigh(ctx, c.Author); true {`, "TestContestedDismissals"},
-	{"github/feedback/thread.go", `return negates(words(spell(own(c.Body))))`, `return false`, "TestContestedDismissals"},
 
 	// S19, S20: who starts and steers.
 	{"pipeline/work/notices.go", `return permission == "admin" || permission == "maintain" || permission == "write"`, `return permission != "none"`, "TestEdits"},
@@ -361,7 +360,6 @@ var protections = []protection{
 	{"pipeline/secrets/unpack.go", `[]byte{0x28, 0xb5, 0x2f, 0xfd}`, `[]byte("no zstd")`, "TestPacked"},
 	{"cmd/forge/server/github_client.go", `if head == "" {`, `if false {`, "TestDefaultBranchIsGone"},
 	{"pipeline/check/detect.go", `bytes.TrimPrefix(data, byteOrderMark), nil`, `bytes.TrimPrefix(data, nil), nil`, "TestDetect"},
-	{"github/feedback/words.go", `if no && asked {`, `if false {`, ""},
 	{"github/outgoing.go", `suggestionFence.ReplaceAllString(clean, "$1")`, `clean`, "TestNothingIsPosted.*"},
 	{"github/outgoing.go", `if finder == nil || t.searched {`, `if true {`, "TestNothingIsPosted.*"},
 	{"github/outgoing.go", `if len(o.barred) > 0 {`, `if false {`, "TestNothingIsPosted.*"},
