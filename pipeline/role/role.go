@@ -55,11 +55,11 @@ const (
 
 // Artefact is what a role has written.
 type Artefact struct {
-	Role  Role     `json:"role"`
-	Rev   int      `json:"rev"` // from 1
-	Body  string   `json:"body"`
-	Items []Item   `json:"items,omitempty"`
-	By    string   `json:"by,omitempty"`   // the login of the person who wrote it; "": an agent
+	Role  Role   `json:"role"`
+	Rev   int    `json:"rev"` // from 1
+	Body  string `json:"body"`
+	Items []Item `json:"items,omitempty"`
+	By    string `json:"by,omitempty"` // the login of the person who wrote it; "": an agent
 
 	Stale bool `json:"stale,omitempty"` // the task has changed since: it is to be written again
 
