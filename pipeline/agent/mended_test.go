@@ -40,7 +40,7 @@ func patchOf(t *testing.T, before, after map[string]string) string {
 }
 
 // Covers T8: what was ruled fixed is shown again once the code that this was said of is another,
-// whatever took its place, and not as long as it is; a wish, once anything was committed.
+// whatever took its place, and not as long as it is; a wish, once any file that was there has changed.
 func TestMendIsUndone(t *testing.T) {
 	t.Parallel()
 	file := func(body string) map[string]string {

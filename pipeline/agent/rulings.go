@@ -88,15 +88,15 @@ func mayBeBack(run *pipeline.Run, is *pipeline.Issue) bool {
 }
 
 // another reports whether the code that a finding was ruled fixed on is another now: at its
-// place, or anywhere where any commit may have fixed it. A ruling is for the code that it was
-// made on.
+// place, or, where any commit may have fixed it, in any file that was there. A ruling is for the
+// code that it was made on.
 func (p *phase) another(ctx context.Context, c *claim, patches map[string]*change.Change) (bool, error) {
 	fixed, err := p.since(ctx, c.issue.FixedIn, patches)
 	if fixed == nil || err != nil {
 		return p.job.Since != nil && c.issue.FixedIn != "" && err == nil, err // nobody knows what it was
 	}
 	if c.anywhere() || !c.outcome.Changed {
-		return len(fixed.Files) > 0, nil
+		return slices.ContainsFunc(fixed.Files, func(f *change.File) bool { return f.From != "" }), nil
 	}
 	now, stop := p.head(ctx)
 	place := change.Place{File: firstOf(c.outcome.File, c.issue.Finding.File), Line: c.outcome.Line, End: c.outcome.End, CodeAlone: aboutCode(c.issue.Finding)}
