@@ -39,6 +39,8 @@ type Options struct {
 
 	Gaps bool // also take what people remark on pull requests that are not Forge's (H5)
 
+	Reads bool // a model reads what people answer to findings, before a phrase counts
+
 	Clock func() time.Time                                 // default time.Now
 	Sleep func(ctx context.Context, d time.Duration) error // default: a timer
 	Base  http.RoundTripper                                // default: http.DefaultTransport's settings

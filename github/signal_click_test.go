@@ -27,7 +27,7 @@ func TestSignalDoneElsewhere(t *testing.T) {
 		{"in words", func(c *trial) {
 			c.must(c.as("alice").Reply("octo/repo", c.comment("bbbb"), "Done in the other file, thanks!"))
 			c.must(c.as("alice").Resolve("octo/repo", c.comment("bbbb")))
-			c.expect("resolving", c.news())
+			c.expect("resolving", c.news(), "answered bbbb by alice 0.8: Done in the other file, thanks!")
 			c.again()
 		}},
 		{"with a guard above", func(c *trial) {

@@ -46,7 +46,7 @@ func (a *App) signals(ctx context.Context, run *pipeline.Run, n pipeline.Notice,
 	if err != nil {
 		return nil, err
 	}
-	in := feedback.Input{Run: run, Notice: n, Known: known, Slug: a.opts.Slug, Now: a.opts.Clock()}
+	in := feedback.Input{Run: run, Notice: n, Known: known, Slug: a.opts.Slug, Reads: a.opts.Reads, Now: a.opts.Clock()}
 	if in.Bot, err = a.self(ctx); err != nil {
 		return nil, err
 	}

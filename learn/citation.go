@@ -3,14 +3,12 @@ package learn
 import (
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"forge/learn/cite"
 	"forge/pipeline"
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/record"
-	"forge/pipeline/text"
 )
 
 var (
@@ -114,62 +112,7 @@ func spelled(l *pipeline.Learning) (names, numbers []string) {
 	return names, numbers
 }
 
-// What a fact says in plain words: that a name calls another, and large numbers. Small ones
-// ("two of three") are of the sentence more often than of the code.
-var (
-	calling = lazyregexp.New("(?:`|\\)|\\b[a-z]\\w*[A-Z_]\\w*|\\b[A-Z]\\w*[a-z][A-Z]\\w*) (?:calls|invokes) ([a-z][a-z0-9]{2,})" +
-		`(?:\s*[.,:]|\s*$| (?:to|for|with|before|after|when|once|twice|on|in|and|first|instead)\b)`)
-	uncalled = set(`itself themselves back out for into each every all both them another others everything nothing anything something again upon`)
-	inWords  = lazyregexp.New(`(?i)\b(?:(?:an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen|` +
-		`twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|million)[ -])*(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|million)` +
-		`(?:[ -](?:and )?(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen))?\b`)
-	vague    = set(`a an hundred thousand million`) // "a thousand times", "16 million"
-	numerals = func() map[string]int {
-		out := map[string]int{"a": 1, "an": 1, "hundred": 100, "thousand": 1e3, "million": 1e6}
-		for i, w := range strings.Fields(`one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen`) {
-			out[w] = i + 1
-		}
-		for i, w := range strings.Fields(`twenty thirty forty fifty sixty seventy eighty ninety`) {
-			out[w] = 10 * (i + 2)
-		}
-		return out
-	}()
-)
-
-// valueOf is a number that is written in words.
-func valueOf(words string) int {
-	sum, part := 0, 0
-	for _, w := range strings.FieldsFunc(strings.ToLower(words), func(c rune) bool { return c == ' ' || c == '-' }) {
-		switch n := numerals[w]; {
-		case n >= 1e3:
-			sum, part = sum+max(1, part)*n, 0
-		case n == 100:
-			part = max(1, part) * n
-		default:
-			part += n
-		}
-	}
-	return sum + part
-}
-
-// inPlainWords returns the names and the numbers in words of what a fact tells.
-func inPlainWords(l *pipeline.Learning) (names, numbers []string) {
-	if Stands(l) != StandFact {
-		return nil, nil
-	}
-	for _, m := range calling.FindAllStringSubmatch(l.Content, -1) {
-		if !uncalled[m[1]] {
-			names = append(names, m[1])
-		}
-	}
-	numbers = slices.DeleteFunc(inWords.FindAllString(quoted.ReplaceAllString(l.Content, " "), -1), func(w string) bool {
-		return !slices.ContainsFunc(text.Words(w), func(part string) bool { return !vague[part] })
-	})
-	return names, numbers
-}
-
-// Unfounded returns what a fact tells of that is in none of its files, in code or in words,
-// when it is learnt: names in backquotes or spelt as code is, and numbers. Nothing for what
+// Unfounded returns what a fact tells of that is in none of its files when it is learnt: names in backquotes or spelt as code is, and numbers. Nothing for what
 // tells of no code, and where none of the files can be read.
 func Unfounded(l *pipeline.Learning, read func(path string) (text string, there bool)) (out []string) {
 	files, cites := Cites(l)
@@ -178,9 +121,8 @@ func Unfounded(l *pipeline.Learning, read func(path string) (text string, there 
 		names, numbers = nil, nil
 	}
 	more, amounts := spelled(l)
-	called, worded := inPlainWords(l)
-	names = slices.Concat(names, more, called)
-	if numbers = append(numbers, amounts...); len(names)+len(numbers)+len(worded) == 0 {
+	names = slices.Concat(names, more)
+	if numbers = append(numbers, amounts...); len(names)+len(numbers) == 0 {
 		return nil
 	}
 	have, any := map[string]bool{}, false
@@ -193,12 +135,6 @@ func Unfounded(l *pipeline.Learning, read func(path string) (text string, there 
 		}
 		for _, w := range wordOrNumber.FindAllString(text, -1) {
 			have[w], have[separators.Replace(w)] = true, true
-		}
-	}
-	for _, w := range worded {
-		unsaid := slices.ContainsFunc(text.Words(w), func(part string) bool { return !have[part] && !have[strings.ToUpper(part[:1])+part[1:]] })
-		if any && unsaid && !have[strconv.Itoa(valueOf(w))] && !slices.Contains(out, w) {
-			out = append(out, w)
 		}
 	}
 	for _, w := range append(names, numbers...) {

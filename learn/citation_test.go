@@ -46,14 +46,11 @@ func TestUnfoundedFacts(t *testing.T) {
 		{"Prices answer with HTTP 500 as RFC 7231 says, see #812 and https://example.com/a_b?x=99.", "", true},
 		{"The error(s) of module.exports.shipCost reach the caller.", "", true},
 		{"shipCost does not call lookupZone.", "", true},
-		{"`shipCost` throws when the weight is over five hundred.", "five hundred", true},
 		{"`shipCost` triples the base for a weight over thirty.", "", true}, // 30
 		{"`shipCost` throws for a weight over 1,500.", "1500", false},
 		{"`shipCost` adds 1,000 times the zone.", "", false},
 		{"`shipCost` is called a thousand times, for 30 million parcels.", "", true},
 		{"Two of the three cases of `shipCost` are common.", "", true},
-		{"`shipCost` calls lookup to find the zone.", "lookup", true},
-		{"shipCost invokes validate.", "validate", true},
 		{"`shipCost` calls itself for each zone, and calls back when it is done.", "", true},
 		{"Calls wait for the base of `shipCost`.", "", true},
 	} {

@@ -253,7 +253,7 @@ func tidyCode(code string) string {
 // kind of thing it was.
 func gap(s pipeline.Signal) []pipeline.Learning {
 	remark := tidy(s.Text, maxContent)
-	if remark == "" || s.Finding != "" || AsksForNothing(remark) || written.ByMachine(s.File) { // beside what the review said, so it missed nothing
+	if remark == "" || s.Finding != "" || written.ByMachine(s.File) { // beside what the review said, so it missed nothing
 		return nil
 	}
 	category := CategoryOf(remark)
@@ -292,14 +292,7 @@ func supports(s pipeline.Signal, about *topic, l *pipeline.Learning) (e pipeline
 	if !related(s, about, l) {
 		return e, false
 	}
-	wants := direction(s.About, about.words, l)
-	if own := s.Finding != "" && s.Finding == l.Finding; dismisses(s.Kind) && wants > 0 && Stands(l) == StandFact && !own && !obliges(l.Content) {
-		wants = 0 // how something is stays so, whatever is not wanted there
-	}
-	if dismisses(s.Kind) && wants > 0 && said(l) && reviewerErred(s.Text) && !(s.Finding != "" && s.Finding == l.Finding) {
-		wants = 0 // the finding was wrong; that says nothing of what a person asks for
-	}
-	delta, why := effect(s, l, wants)
+	delta, why := effect(s, l, direction(l))
 	if delta == 0 || delta < 0 && s.Kind == pipeline.SignalRefused && said(l) { // a model's reading takes nothing from what a person said
 		return e, false
 	}
@@ -347,11 +340,9 @@ func effect(s pipeline.Signal, l *pipeline.Learning, wants int) (delta float64, 
 		}
 		return escapedDelta, "a related defect reached production"
 	}
-	asks := l.Type == pipeline.LearningProcedural || Stands(l) == StandAsk
-	if wants == 0 || wants > 0 && !asks {
-		return 0, ""
-	}
 	switch {
+	case wants == 0:
+		return 0, ""
 	case s.Kind == pipeline.SignalIgnored && wants > 0:
 		return ignoredDelta, "a related suggestion was left out"
 	case s.Kind == pipeline.SignalIgnored: // what did not happen speaks for nothing

@@ -470,9 +470,9 @@ func TestEscaped(t *testing.T) {
 	s := pipeline.Signal{Key: "incident/9/escaped", Kind: pipeline.SignalEscaped, At: day(3), Weight: 1, Scope: scope, Pull: 42, Run: 7,
 		Finding: "fp1", File: "cart/cart.go", About: finding}
 	m := NewMemory(
-		pipeline.Learning{Key: "more", Scope: scope, Type: pipeline.LearningSemantic,
+		pipeline.Learning{Key: "more", Scope: scope, Type: pipeline.LearningSemantic, Tags: []string{StandAsk.Tag()},
 			Content: "Always check the pointer for nil before it is added up", Base: 0.5, Created: day(0)},
-		pipeline.Learning{Key: "less", Scope: scope, Type: pipeline.LearningSemantic,
+		pipeline.Learning{Key: "less", Scope: scope, Type: pipeline.LearningSemantic, Tags: []string{StandAvoid.Tag()},
 			Content: "Do not ask to check the pointer for nil before the cart is added up", Base: 0.5, Created: day(0)},
 		pipeline.Learning{Key: "other", Scope: scope, Type: pipeline.LearningSemantic, Content: "Add a test for the empty list",
 			Category: "testing", Base: 0.5, Created: day(0)},

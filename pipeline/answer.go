@@ -11,7 +11,6 @@ import (
 
 	"forge/pipeline/command"
 	"forge/pipeline/config"
-	"forge/pipeline/lazyregexp"
 	"forge/pipeline/module"
 	"forge/pipeline/text"
 	"forge/pipeline/upstream"
@@ -170,9 +169,9 @@ func (r *Run) undecided(g *Gate, a *Answer, below string) string {
 	d, wrong := f.Chosen(a.Text)
 	letter := utf8.RuneCountInString(bare) == 1
 	switch {
-	case asksAbout.MatchString(first), !letter && asksAbout.MatchString(note):
+	case command.Asks(first), !letter && command.Asks(note):
 		return fmt.Sprintf("Nothing was done: a question decides nothing. To decide, %s.", how)
-	case wrong != "", letter && d.Why == strings.TrimSpace(a.Text), !letter && offered(f, first):
+	case wrong != "", letter && d.Why == strings.TrimSpace(a.Text), !letter && aboutLetter(f, first):
 		return fmt.Sprintf("Nothing was done: `choose` is %.100q; %s.", first, how)
 	case letter:
 		a.Way = f.Way(a.Text)
@@ -181,29 +180,22 @@ func (r *Run) undecided(g *Gate, a *Answer, below string) string {
 	return ""
 }
 
-// aboutLetter finds a letter that is spoken of: "option c", "not c", "I take c, please".
-var aboutLetter = lazyregexp.New(`(?i)^\PL*(?:(?:i|we|i'd|not|no|yes|rather|please|take|choose|pick|prefer|go|with|for|the|option|choice|letter|answer|number)\PL+)+` +
-	`(\pL)(?:\PL+(?:please|thanks|then))?\PL*$`)
-
-// offered reports whether words are about a letter of the ways out: the implementer, to whom
+// aboutLetter reports whether words end with a letter of the ways out: the implementer, to whom
 // words go, has never seen the letters.
-func offered(f *upstream.Feedback, words string) bool {
-	m := aboutLetter.FindStringSubmatch(words)
-	return m != nil && slices.ContainsFunc(f.Offers(), func(o upstream.Offer) bool { return strings.EqualFold(o.Letter, m[1]) })
+func aboutLetter(f *upstream.Feedback, words string) bool {
+	list := strings.FieldsFunc(words, func(c rune) bool { return !unicode.IsLetter(c) })
+	return len(list) > 0 && slices.ContainsFunc(f.Offers(), func(o upstream.Offer) bool { return strings.EqualFold(o.Letter, list[len(list)-1]) })
 }
 
 // takenBack says by what words seem to take a choice back that is more than words, or "".
 func (r *Run) takenBack(choice, note, via string) string {
-	seen := command.TurnsAround("choose", r.Slug, note)
+	seen := command.TurnsAround(r.Slug, note)
 	if seen == "" || via != "comment" && via != "cli" { // a box and a button are pressed by whoever means it
 		return ""
 	}
 	return fmt.Sprintf("Nothing was done: the words that came with %s may take it back, because they %s. If you mean it, give it without them.",
 		r.typed("choose "+choice), seen)
 }
-
-// asksAbout finds a question mark, and none within an address.
-var asksAbout = lazyregexp.New(`[?？؟](?:\PL|$)`)
 
 // Handle is the name by which people dismiss a finding of the run from anywhere, the
 // same for as long as the run lives; "" for what is none of its findings.

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 )
 
@@ -26,7 +25,7 @@ func (r *Run) reviewed(it *Iteration) {
 		r.Findings = sight(r.Findings, Issue{Finding: f, Phase: PhaseReview, Seen: head}, it.Number)
 	}
 	if review.Ruled {
-		r.cameBack(review.Back)
+		r.cameBack(&review)
 		r.rule(&review, seen, it.Number)
 		r.settle(PhaseReview, r.isOpen)
 		it.Brief = brief(r.left(), nil)
@@ -40,11 +39,16 @@ func (r *Run) reviewed(it *Iteration) {
 	}
 }
 
-// cameBack opens what was fixed and whose code is back as it was: the reviewer was shown it.
-func (l *Loop) cameBack(fingerprints []string) {
+// cameBack opens what was fixed, was shown to the reviewer again because its code is another
+// now, and was not ruled gone once more.
+func (l *Loop) cameBack(v *Review) {
 	for i := range l.Findings {
 		is := &l.Findings[i]
-		if is.Phase == PhaseReview && is.State == IssueFixed && slices.Contains(fingerprints, is.Fingerprint()) {
+		switch {
+		case is.Phase != PhaseReview || is.State != IssueFixed || !slices.Contains(v.Back, is.Fingerprint()):
+		case v.ruling(is.Fingerprint()).gone(is.Seen, v.Head):
+			is.FixedIn, is.Ruling = v.Head, v.ruling(is.Fingerprint()).Why
+		default:
 			is.State, is.FixedIn, is.Back = IssueOpen, "", is.Back+1
 		}
 	}
@@ -98,14 +102,10 @@ func (x *Ruling) gone(seen, head string) bool {
 	return x != nil && (x.Verdict == VerdictFixed && x.Changed && seen != head || x.Verdict == VerdictWithdrawn && strings.TrimSpace(x.Why) != "")
 }
 
-// namesCode tells by a reason that it names what in the code it is by: a line of a file, a
-// call, or what stands between backticks.
-var namesCode = lazyregexp.New("[\\w/-]+\\.\\w+:\\d+|`[^`]+`|\\w\\(")
-
 // KeepSeverity gives what is open and blocks the severity back that it had: that it is
 // said again as something lesser lets nothing pass, only a ruling does that closes it. A
-// finding that is called fixed and reported once more is not fixed. One that is withdrawn
-// and reported once more is so only where the reason names what in the code makes it less.
+// finding that is called fixed and reported once more is not fixed; one that is withdrawn
+// with its reason may be reported once more as something lesser.
 func (r *Run) KeepSeverity(v *Review) {
 	for i := range v.Findings {
 		f := &v.Findings[i]
@@ -114,7 +114,7 @@ func (r *Run) KeepSeverity(v *Review) {
 			continue
 		}
 		is, ruling := &r.Findings[k], v.ruling(f.Fingerprint)
-		gone := ruling.gone(is.Seen, v.Head) && ruling.Verdict == VerdictWithdrawn && namesCode.MatchString(ruling.Why)
+		gone := ruling.gone(is.Seen, v.Head) && ruling.Verdict == VerdictWithdrawn
 		if (is.State == IssueOpen || slices.Contains(v.Back, f.Fingerprint)) && is.Finding.Severity.Blocks() && !gone {
 			f.Severity = is.Finding.Severity
 		}

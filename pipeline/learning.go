@@ -27,7 +27,7 @@ const (
 	SignalMerged       SignalKind = "merged"            //
 	SignalClosed       SignalKind = "closed"            // unmerged
 	SignalReverted     SignalKind = "reverted"          // after the merge
-	SignalAnswered     SignalKind = "answered"          // a finding, in words whose meaning no table knows (H7)
+	SignalAnswered     SignalKind = "answered"          // a finding, in words that a model is to read (H7)
 	SignalRead         SignalKind = "read"              // such an answer, by a model: what the words mean
 	SignalRefused      SignalKind = "refused"           // a finding, as a model read its answer, and nothing that became of the code speaks against it; weak
 	SignalEscaped      SignalKind = "escaped"           // a defect, to production; nobody's word, but what mended it showed it

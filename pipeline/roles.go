@@ -299,8 +299,5 @@ func (r *Run) explainRoles(b *strings.Builder) {
 		if more := len(a.Items) - itemsTold; more > 0 {
 			fmt.Fprintf(b, "- and %d more\n", more)
 		}
-		for _, k := range a.Kept[:min(len(a.Kept), itemsTold)] {
-			fmt.Fprintf(b, "- It keeps a contradiction: %s\n", text.Clip(k, 400))
-		}
 	}
 }

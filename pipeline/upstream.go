@@ -244,8 +244,7 @@ func (r *Run) missed(it *Iteration) (out []upstream.Feedback) {
 	return out
 }
 
-// failed are tests that ask for the contrary of a criterion, figures of criteria that are
-// missed for the second time, as they were measured, and gates of quality that others
+// failed are tests that ask for the contrary of a criterion, and gates of quality that others
 // than the implementer answer for: each of these is asked by itself, and the gate is measured
 // again once all have answered and the work has changed.
 func (r *Run) failed(it *Iteration) (out []upstream.Feedback) {
@@ -260,10 +259,6 @@ func (r *Run) failed(it *Iteration) (out []upstream.Feedback) {
 		f := &it.Tests.Failures[i]
 		if f.Against != "" {
 			raise(upstream.Contradicted, "", f.Against, fmt.Sprintf("%s asks for the contrary: %s", f.Test, f.Analysis))
-		}
-		again := slices.ContainsFunc(r.Failures, func(is Issue) bool { return is.State == IssueOpen && is.Fingerprint() == f.Fingerprint && is.Times > 1 })
-		if f.Misses != "" && again {
-			raise(upstream.Target, "", f.Misses, text.Clip(text.OneLine(f.Error), 600))
 		}
 		for _, owner := range it.Tests.owners(f.Test) {
 			if to := r.answers(owner); to != "" {
@@ -336,7 +331,7 @@ func sameMatter(a, b *upstream.Feedback) bool {
 	switch {
 	case a.Kind != b.Kind || a.Kind == upstream.Quality && a.To != b.To: // each owner is asked by itself
 		return false
-	case a.Kind == upstream.Missed || a.Kind == upstream.Target:
+	case a.Kind == upstream.Missed:
 		return upstream.Same(a.About, b.About)
 	}
 	if b.Head == "" && a.Source != b.Source && a.Iteration == b.Iteration && a.Part == b.Part && slices.ContainsFunc(a.About, func(id string) bool {
@@ -558,8 +553,6 @@ func (r *Run) decided(f *upstream.Feedback, d *upstream.Reply, at time.Time) {
 	it := r.Current()
 	switch {
 	case f.Part != "": // the module goes on
-	case f.Kind == upstream.Target && !works(&decision): // by what is asked for now
-		it.Review, it.Tests, it.Forced = nil, nil, false
 	case f.Kind.OfTests(): // it goes back with what failed
 	case it.Review == nil: // nothing is judged yet
 		it.Redo = it.Redo || works(&decision) || it.Impl == nil || it.Impl.Unable != "" || it.Impl.Head == it.Impl.Parent

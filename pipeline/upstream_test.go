@@ -203,12 +203,11 @@ func TestChoose(t *testing.T) {
 		{"a", "Good enough for the demo.", "comment", taken},
 		{"a", "Good enough for the demo.", "cli", taken},
 		{"", "a\nGood enough for the demo.", "comment", taken},
-		{"a", "No, wait, do not do this yet.", "comment", "may take it back"},
-		{"a", "Only if nobody objects.", "comment", "may take it back"},
-		{"a", "Bitte noch nicht", "cli", "may take it back"},
-		{"", "a\nOnly if nobody objects.", "comment", "may take it back"},
-		{"a", "> not yet\n\nFine.", "comment", taken},        // quoted
-		{"a", "Only if nobody objects.", "dashboard", taken}, // pressed by whoever means it
+		{"a", "What if somebody objects?", "comment", "may take it back"},
+		{"a", "Wirklich?", "cli", "may take it back"},
+		{"", "a\nOr not?", "comment", "may take it back"},
+		{"a", "> not yet?\n\nFine.", "comment", taken}, // quoted
+		{"a", "Or b?", "dashboard", taken},             // pressed by whoever means it
 		{"a?", "", "comment", "a question decides nothing"},
 		{"a", "Or is b better?", "comment", "may take it back"},
 		{"is b better?", "", "comment", "a question decides nothing"},
@@ -219,7 +218,7 @@ func TestChoose(t *testing.T) {
 		{"a good enough", "", "cli", "with words behind `--words`"},
 		{"option a", "", "comment", "one letter alone"},
 		{"not a", "", "cli", "one letter alone"},
-		{"I take (A), please", "", "dashboard", "one letter alone"},
+		{"I take (A)", "", "dashboard", "one letter alone"},
 		{"option x", "", "comment", taken}, // none of the letters: words
 		{"take a list", "", "comment", taken},
 		{"use no sockets, only polling", "but not every second", "comment", taken},

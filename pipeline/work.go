@@ -404,7 +404,6 @@ type Failure struct {
 	Fix         *Fix    `json:"fix,omitempty"`        //
 	WorkedIn    int     `json:"worked_in,omitempty"`  // the iteration in which it last passed: a regression (V2)
 	Whole       bool    `json:"whole,omitempty"`      // it stands for a build, a file or a suite that broke, not for one test
-	Misses      string  `json:"misses,omitempty"`     // the criterion whose figure is not met, as it was measured
 	Against     string  `json:"against,omitempty"`    // the criterion whose contrary the test asks for, by the tester's word
 	KnownBy     string  `json:"known_by,omitempty"`   // of a failure from before the work: the login of who said that it is known, or "settings"
 	KnownFor    string  `json:"known_for,omitempty"`  // where they said so, when that was not in this run: "on 2026-01-02 for #39 at dc0124f"

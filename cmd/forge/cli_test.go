@@ -380,7 +380,7 @@ func TestLocalChoose(t *testing.T) {
 	c.run(shell.Waiting, []string{"AC1 is a known limitation", "AC1 says now:"}, "run", "--repo", c.repo, "Put a comma after hello")
 	c.run(shell.Failed, []string{"a question decides nothing"}, "answer", "1", "choose", "b?")
 	c.run(shell.Failed, []string{"one letter alone, from a to b, with words behind `--words`"}, "answer", "1", "choose", "b", "in", "greet.sh")
-	c.run(shell.Failed, []string{"may take it back", "`forge answer 1 choose b`"}, "answer", "1", "choose", "b", "--words", "only if nobody objects")
+	c.run(shell.Failed, []string{"may take it back", "`forge answer 1 choose b`"}, "answer", "1", "choose", "b", "--words", "or not?")
 	c.run(shell.Done, []string{"verified"}, "answer", "1", "choose", "b", "--words", "it stands in greet.sh")
 }
 

@@ -49,7 +49,7 @@ var mayImport = map[string][]string{
 // each other: the core is made of them.
 var vocabulary = []string{
 	"pipeline/look",
-	"pipeline/align", "pipeline/command", "pipeline/config", "pipeline/fair", "pipeline/fence", "pipeline/glob", "pipeline/lazyregexp", "pipeline/lens", "pipeline/lock",
+	"pipeline/command", "pipeline/config", "pipeline/fair", "pipeline/fence", "pipeline/glob", "pipeline/lazyregexp", "pipeline/lens", "pipeline/lock",
 	"pipeline/measure",
 	"pipeline/mergeable", "pipeline/module", "pipeline/needs", "pipeline/panics", "pipeline/point",
 	"pipeline/proof", "pipeline/quality", "pipeline/record", "pipeline/role", "pipeline/rollout",

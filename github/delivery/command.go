@@ -115,7 +115,7 @@ func check(c *command.Line, slug string) {
 				form, first, text.Clip(words, 100), form, first)
 			return
 		}
-		if seen := command.Keeps(c.Name, slug, words, c.Text); seen != "" {
+		if seen := command.TurnsAround(slug, words+"\n"+c.Text); seen != "" {
 			c.Error = fmt.Sprintf("Nothing was done: the words that came with `%s %s` may take it back, because they %s. If you mean it, write it alone, "+
 				"or the reason behind a colon: `%s %s: it is out of date`.", form, first, seen, form, first)
 			return

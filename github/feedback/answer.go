@@ -1,7 +1,8 @@
 package feedback
 
 import (
-	"slices"
+	"context"
+	"fmt"
 	"strings"
 
 	"forge/github/delivery"
@@ -11,101 +12,146 @@ import (
 	"forge/pipeline/text"
 )
 
-// answerOf reads a person's answer in a finding's conversation: a command, or
-// words. reason is what to remember of it.
-func answerOf(body, slug string) (s Stance, reason string) {
-	if c, ok := delivery.ParseCommand(body, slug); ok {
-		if c.Name == "dismiss" {
-			return Dismiss, c.Text
-		}
-		return None, ""
-	}
-	return Read(body), strings.TrimSpace(body)
-}
+func keyAnswer(reply int64) string    { return fmt.Sprintf("answer/%d", reply) }
+func keyRefused(comment int64) string { return fmt.Sprintf("refused/%d", comment) }
 
-// heard reads an answer in a conversation as what it says of the finding.
-func (g *collector) heard(c *Comment) (s Stance, reason string) {
-	s, reason = answerOf(c.Body, g.slug)
-	if _, command := delivery.ParseCommand(c.Body, g.slug); command {
-		return s, reason
-	}
-	if c.second && s == Dismiss && Read(without(spell(own(c.Body)), "against")) != Dismiss {
-		return None, reason // it may be meant for whoever spoke before: "Disagree."
-	}
-	if g.assentsToRefusal(c) {
-		return None, reason // it is meant for whoever refused: "Makes sense."
-	}
-	return s, reason
-}
-
-// stance reads an answer in a conversation. What blocks is refused by a command or a click:
-// words that name a refusal can always mean the opposite ("By design: broken"), and are read
-// by the model, and by people. doubt says that such words name one.
+// stance reads an answer in a finding's conversation: a command, else as a model has read it,
+// else as one of the phrases. reason is what to remember of it. What blocks is refused by a
+// command or a click alone; doubt says that a phrase would.
 func (g *collector) stance(c *Comment) (s Stance, reason string, doubt bool) {
-	s, reason = g.heard(c)
-	_, command := delivery.ParseCommand(c.Body, g.slug)
-	if command || !c.strict || s == Agree || s == Later {
-		return s, reason, false
-	}
-	return None, reason, s == Dismiss || has(spell(own(c.Body)), "dismiss")
-}
-
-// assentsToRefusal reports whether all that somebody says is that the person whom they answer
-// is right, who refuses the finding.
-func (g *collector) assentsToRefusal(c *Comment) bool {
-	return c.to != nil && !c.to.Updated.After(c.Updated) && Assents(c.Body) && g.refuses(c.to)
-}
-
-// refuses reports whether a person refuses a finding: by a command, in words that the table or
-// a model knows, or by agreeing with somebody who does.
-func (g *collector) refuses(c *Comment) bool {
-	if Assents(c.Body) {
-		return g.assentsToRefusal(c)
-	}
-	if s, _ := g.heard(c); s != None {
-		return s == Dismiss
-	}
-	r := g.reading(c)
-	return r != nil && r.Meaning == record.MeaningRefuses
-}
-
-// answeredBy is the comment of a person that the comment j of a conversation answers: the one that
-// it quotes, the last by whom it names, else the last by another person. nil when that is Forge's.
-func (g *collector) answeredBy(t *Thread, j int) *Comment {
-	c := &t.Comments[j]
-	var before []*Comment // newest first
-	for i := j - 1; i >= 0; i-- {
-		before = append(before, &t.Comments[i])
-	}
-	of := func(is func(o *Comment) bool) *Comment {
-		i := slices.IndexFunc(before, is)
-		if i < 0 || !g.human(before[i].Author) || before[i].Hidden != "" {
-			return nil
+	if l, ok := delivery.ParseCommand(c.Body, g.slug); ok {
+		if l.Name == "dismiss" {
+			return Dismiss, l.Text, false
 		}
-		return before[i]
+		return None, "", false
 	}
-	if q := quotedLine(c.Body); q != "" {
-		return of(func(o *Comment) bool { return strings.Contains(o.Body, q) })
+	s, reason = Read(c.Body), strings.TrimSpace(c.Body)
+	if c.second && toSpeaker[plain(c.Body)] {
+		s = None
 	}
-	named := func(o *Comment) bool {
-		return slices.ContainsFunc(mention.FindAllString(c.Body, -1), func(m string) bool { return strings.EqualFold(m[1:], o.Author.Login) })
-	}
-	if slices.ContainsFunc(before, named) {
-		return of(named)
-	}
-	return of(func(o *Comment) bool { return g.human(o.Author) && o.Author.ID != c.Author.ID && o.Hidden == "" })
-}
-
-// quotedLine is the first line that a comment quotes, without its marks.
-func quotedLine(body string) string {
-	for l := range strings.Lines(body) {
-		if t := strings.TrimSpace(l); strings.HasPrefix(t, ">") {
-			if t = strings.Trim(t, "> \t"); t != "" {
-				return t
+	if r := g.reading(c); r != nil {
+		switch r.Meaning {
+		case record.MeaningAgrees, record.MeaningElsewhere:
+			s = Agree
+		case record.MeaningPostponed:
+			s = Later
+		case record.MeaningQuestion:
+			s = None
+		case record.MeaningRefuses:
+			if s != Dismiss {
+				s = None // it counts less: see refused
 			}
 		}
 	}
-	return ""
+	switch {
+	case s == Nothing:
+		s = None
+	case s == Dismiss && c.strict:
+		return None, reason, true
+	}
+	return s, reason, false
+}
+
+// unclear returns the words of an answer that a model is to read; "" where there is nothing to
+// read: a command, a question, what says nothing, and a phrase where no model reads answers.
+func (g *collector) unclear(c *Comment) string {
+	_, command := delivery.ParseCommand(c.Body, g.slug)
+	if command || !g.human(c.Author) || c.Hidden != "" || Idle(c.Body) || asks(c.Body) {
+		return ""
+	}
+	if s := Read(c.Body); s != None && !g.reads && !c.strict && !(c.second && toSpeaker[plain(c.Body)]) {
+		return ""
+	}
+	return kept(unquoted(c.Body))
+}
+
+// answered records what people answered to a finding in words that a model is to read (H7),
+// as long as they do not say it plainly afterwards.
+func (g *collector) answered(t *Thread, s pipeline.Signal) {
+	plain := map[int64]bool{} // whoever says it plainly further down
+	for i := len(t.Comments) - 1; i > 0; i-- {
+		c := &t.Comments[i]
+		s.Key, s.Comment = keyAnswer(c.ID), c.ID
+		said := g.unclear(c)
+		if said == "" || plain[c.Author.ID] {
+			st, _, _ := g.stance(c)
+			plain[c.Author.ID] = plain[c.Author.ID] || g.human(c.Author) && c.Hidden == "" && st != None
+			g.gone = append(g.gone, s.Key)
+			continue
+		}
+		a := s
+		a.Kind, a.Actor, a.At, a.Text, a.Before = pipeline.SignalAnswered, c.Author, c.Updated, said, ""
+		a.Waited = waited(a.At, t.first().Created)
+		_, _, a.Unsure = g.stance(c)
+		g.fact(a)
+	}
+}
+
+// reading returns what a model read in an answer, nil when none has read these words.
+func (g *collector) reading(c *Comment) *record.Reading {
+	s, ok := g.known[record.ReadKey(c.ID)]
+	if !ok || s.Off || s.Reading == nil {
+		return nil
+	}
+	if said := g.unclear(c); said == "" || s.Reading.Digest != record.TextDigest(said) {
+		return nil
+	}
+	return s.Reading
+}
+
+// unread reports whether nobody knows what a person's words say.
+func (g *collector) unread(c *Comment) bool {
+	s, _, _ := g.stance(c)
+	if s != None || g.unclear(c) == "" {
+		return false
+	}
+	r := g.reading(c)
+	return r == nil || r.Meaning != record.MeaningRefuses && r.Meaning != record.MeaningQuestion
+}
+
+// readRefusal is the last answer in a conversation that a model read as a refusal; nil when
+// somebody agrees in it, or puts it off.
+func (g *collector) readRefusal(t *Thread) (last *Comment) {
+	for i := range t.Comments[1:] {
+		c := &t.Comments[1+i]
+		if g.agreed(c) {
+			return nil
+		}
+		if r := g.reading(c); r != nil && r.Meaning == record.MeaningRefuses {
+			last = c
+		}
+	}
+	return last
+}
+
+// agreed reports whether an answer says that the finding is right, is done or put off.
+func (g *collector) agreed(c *Comment) bool {
+	st, _, _ := g.stance(c)
+	return g.human(c.Author) && c.Hidden == "" && (st == Agree || st == Later)
+}
+
+// refused records that a person refuses a finding in words that a model read. That is less
+// than a word that is plain: it counts when the matter is settled, and only where the code
+// stands as it was commented and no person has committed anything since.
+func (g *collector) refused(ctx context.Context, t *Thread, s pipeline.Signal, v outcome, settled bool) error {
+	s.Key, s.Kind = keyRefused(t.first().ID), pipeline.SignalRefused
+	c := g.readRefusal(t)
+	holds := c != nil && settled && v.known && v.stands && !v.ever && v.kind == ""
+	if holds {
+		people, err := g.history.people(ctx, t.first().Commit)
+		if err != nil {
+			return err
+		}
+		holds = !people
+	}
+	if !holds {
+		g.gone = append(g.gone, s.Key)
+		return nil
+	}
+	s.Actor, s.At, s.Text, s.Reading = c.Author, c.Updated, kept(unquoted(c.Body)), g.reading(c)
+	s.Waited = waited(s.At, t.first().Created)
+	g.fact(s)
+	return nil
 }
 
 // maxReason limits what is kept of a person's words and code, in bytes.

@@ -34,11 +34,9 @@ func TestClicks(t *testing.T) {
 		want    string
 	}{
 		{name: "nothing else", want: "dismissed"},
-		{name: "a stranger's commit to another file", change: []change{{path: "README.md", after: []string{"words"}}}, want: "dismissed"},
+		{name: "a commit to another file", change: []change{{path: "README.md", after: []string{"words"}}}},
 		{name: "fixed in another file", change: []change{
 			{path: "store.go", before: []string{"func load(t table) {"}, after: []string{"func load(t table) error {", "	check(userTable)"}}}},
-		{name: "fixed by a test", change: []change{{path: "retry_test.go", after: []string{"func TestX(t *testing.T) {}"}}}},
-		{name: "a test of another file", change: []change{{path: "store_test.go", after: []string{"func TestX(t *testing.T) {}"}}}, want: "dismissed"},
 		{name: "a guard directly above", change: []change{{path: "retry.go", line: 4, after: []string{"	if bad() {", "		return", "	}"}}},
 			now: file("	if bad() {", "		return", "	}", line)},
 		{name: "a guard two lines below", change: []change{{path: "retry.go", line: 6, after: []string{"	check()"}}},
@@ -46,8 +44,9 @@ func TestClicks(t *testing.T) {
 		{name: "done elsewhere, in words", replies: []Comment{say(alice, "Done in the other file, thanks!")}},
 		{name: "an issue was opened", replies: []Comment{say(alice, "I opened #99 for it")}},
 		{name: "put off", replies: []Comment{say(boss, "Let's do it in a follow-up.")}},
-		{name: "words that say nothing", replies: []Comment{say(alice, "Hm.")}, want: "dismissed"},
-		{name: "refused in words all the same", replies: []Comment{say(alice, "We do not do that here.")},
+		{name: "words that nobody has read", replies: []Comment{say(alice, "Hm.")}},
+		{name: "thanks", replies: []Comment{say(alice, "Thanks!")}, want: "dismissed"},
+		{name: "refused in words all the same", replies: []Comment{say(alice, "By design.")},
 			change: []change{{path: "retry_test.go", after: []string{"x"}}}, want: "dismissed"},
 		{name: "a machine agrees", replies: []Comment{say(pipeline.Actor{ID: 51, Login: "acme-ci"}, "Fixed.")}, want: "dismissed"},
 		{name: "resolved before the merge", merged: time.Minute},
@@ -178,7 +177,7 @@ func TestNothingLearnt(t *testing.T) {
 		append(list, change{path: "a.go", after: []string{"y"}})); len(got) != 1 || got[0].File != "a.go" {
 		t.Errorf("%d edits of 42 files: %+v, want the one that a person made", len(got), got)
 	}
-	for _, body := range []string{"+1", "Done", "@carol can you look?", "LGTM"} {
+	for _, body := range []string{"+1", "Done", "@carol", "LGTM"} {
 		th := Thread{Path: "b.go", Line: 90, Comments: []Comment{{ID: 9, Author: boss, Body: body, Line: 90, Start: 90}}}
 		if err := g.gap(t.Context(), &th); err != nil || len(g.facts) > 0 {
 			t.Errorf("%q is taken for a gap: %+v", body, g.facts)

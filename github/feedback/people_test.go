@@ -10,12 +10,13 @@ import (
 	"forge/pipeline"
 )
 
-// Covers H1, H7, lessons 28: what people write to a remark, as a conversation. Nothing is read as
-// the opposite of what it means; what is not understood is left to the model ("asked"), or is
-// nothing. A line is "who: words"; who is alice, unless another is named; "|" begins the next line.
+// Covers H1, H7, lessons 28, 37: what people write to a remark, as a conversation, without a model.
+// Nothing is read as the opposite of what it means, in words or beside a click; most of it is not
+// read. A line is "who: words"; who is alice, unless another is named; "|" begins the next line.
 func TestPeople(t *testing.T) {
 	t.Parallel()
 	who := map[string]pipeline.Actor{"alice": alice, "boss": boss, "carol": carol, "guest": guest}
+	talks, refused := map[string]int{}, map[string]int{}
 	for want, list := range map[string][]string{
 		"dismissed": {
 			"**False positive**", "Not a bug, a feature 😉", "Great, another false positive. Love this bot.", "wontfix, obsolete branch",
@@ -97,15 +98,20 @@ func TestPeople(t *testing.T) {
 	} {
 		for _, talk := range list {
 			replies := conversation(who, talk)
-			switch got := made(t, replies, false); {
-			case got == want, got != "dismissed" && (want == "no dismissal" || want == "agreed"):
-			default:
-				t.Errorf("%q: %q, want %q", talk, got, want)
+			got := made(t, replies, false)
+			if talks[want]++; got == "dismissed" {
+				refused[want]++
 			}
-			if want == "agreed" && strings.Contains(made(t, replies, true), "dismissed") {
-				t.Errorf("%q, resolved: a dismissal", talk)
+			if got == "dismissed" && want != "dismissed" || want == "agreed" && made(t, replies, true) == "dismissed" {
+				t.Errorf("%q: a dismissal, or one when it is resolved; it is %q", talk, want)
 			}
 		}
+	}
+	if refused["dismissed"] == 0 {
+		t.Error("no refusal is read")
+	}
+	for label, n := range talks {
+		t.Logf("%q: %d of %d read as refused", label, refused[label], n)
 	}
 }
 

@@ -20,7 +20,7 @@ const around = 5
 func (g *collector) gap(ctx context.Context, t *Thread) error {
 	c := t.first()
 	key := keyGap(c.ID)
-	if _, command := delivery.ParseCommand(c.Body, g.slug); !g.human(c.Author) || c.Hidden != "" || command || Chatter(c.Body) || written.ByMachine(t.Path) {
+	if _, command := delivery.ParseCommand(c.Body, g.slug); !g.human(c.Author) || c.Hidden != "" || command || Read(c.Body) != None || Idle(c.Body) || written.ByMachine(t.Path) {
 		g.gone = append(g.gone, key)
 		return nil
 	}

@@ -18,7 +18,7 @@ func reads(c Comment, m record.Meaning) pipeline.Signal {
 		Reading: &record.Reading{Meaning: m, Digest: record.TextDigest(said)}}
 }
 
-// Covers H7: what people answer in words that the table does not know is told, once, and
+// Covers H7: what people answer in words that are no phrase is told, once, and
 // taken back when they say it plainly, hide it or delete it.
 func TestAnswered(t *testing.T) {
 	t.Parallel()
@@ -35,15 +35,15 @@ func TestAnswered(t *testing.T) {
 		replies []Comment
 		want    string
 	}{
-		{"words of no table", []Comment{say(alice, words, 1)}, "alice: " + words},
+		{"words of their own", []Comment{say(alice, words, 1)}, "alice: " + words},
 		{"two of them", []Comment{say(alice, words, 1), say(boss, "Callers hand a copy in.", 2)}, "boss: Callers hand a copy in.; alice: " + words},
-		{"and that they are right", []Comment{say(boss, words, 1), say(alice, "Fair enough.", 2)}, "boss: " + words},
+		{"and agreement with one of them", []Comment{say(boss, words, 1), say(alice, "Agreed.", 2)}, "alice: Agreed.; boss: " + words},
 		{"of a stranger", []Comment{say(guest, words, 1)}, "guest: " + words},
 		{"quoted words and code", []Comment{say(alice, "> By design.\n\nThe `loader` does it.\n```\nnot a bug\n```", 1)}, "alice: The `loader` does it."},
 		{"plain", []Comment{say(alice, "By design.", 1)}, ""},
 		{"a command", []Comment{say(alice, "/forge dismiss the loader does it", 1)}, ""},
 		{"a question", []Comment{say(alice, "Where would that come from?", 1)}, ""},
-		{"questions in Chinese", []Comment{say(alice, "这里为什么？那里呢？", 1)}, ""},
+		{"a question in Chinese", []Comment{say(alice, "这里为什么？", 1)}, ""},
 		{"a question and more", []Comment{say(alice, "Where from? The loader fills it.", 1)}, "alice: Where from? The loader fills it."},
 		{"chatter", []Comment{say(alice, "Thanks!", 1), say(boss, "+1", 2)}, ""},
 		{"a machine", []Comment{say(pipeline.Actor{ID: 50, Login: "acme-ci"}, words, 1)}, ""},
@@ -120,11 +120,9 @@ func TestRefusedAsRead(t *testing.T) {
 		{name: "about a file", whole: true},
 		{name: "the lines were changed", change: []change{{path: "retry.go", line: 4, before: []string{line}, after: []string{"	store()"}}}, now: file("	store()")},
 		{name: "what is next to them", change: []change{{path: "retry.go", line: 5, after: []string{"	check()"}}}, now: file(line, "	check()")},
-		{name: "its test", change: []change{{path: "retry_test.go", after: []string{"func TestX() {}"}}}},
-		{name: "the same names elsewhere", change: []change{{path: "b.go", after: []string{"	check(userTable)"}}}},
-		{name: "something else", change: []change{{path: "README.md", after: []string{"words"}}}, want: "refused"},
+		{name: "something else", change: []change{{path: "README.md", after: []string{"words"}}}},
 		{name: "another agrees", more: []Comment{say(701, boss, "Good catch.")}},
-		{name: "another puts it off", more: []Comment{say(701, boss, "Let's do it in a follow-up.")}},
+		{name: "another puts it off", more: []Comment{say(701, boss, "In a follow-up.")}},
 		{name: "another agrees, as read", more: []Comment{say(701, boss, "That one bites us weekly.")},
 			reads: map[int64]record.Meaning{700: record.MeaningRefuses, 701: record.MeaningAgrees}},
 		{name: "done elsewhere, as read", more: []Comment{say(701, boss, "The loader has it now.")},
@@ -183,13 +181,41 @@ func TestRefusedAsRead(t *testing.T) {
 	}
 }
 
-// A click is no refusal where a model reads that the finding is right, done or put off.
+// Covers H1: where a model reads answers, what it reads goes before a phrase, which it is shown, too.
+func TestModelGoesFirst(t *testing.T) {
+	t.Parallel()
+	answer := Comment{ID: 700, Author: alice, Body: "By design."}
+	for m, want := range map[record.Meaning]string{"": "answered dismissed", record.MeaningAgrees: "answered", record.MeaningQuestion: "answered",
+		record.MeaningRefuses: "answered dismissed", record.MeaningUnclear: "answered dismissed"} {
+		var known []pipeline.Signal
+		if m != "" {
+			known = append(known, reads(answer, m))
+		}
+		g := tester(&Pull{State: "OPEN", Number: 8, Threads: []Thread{forgeTalk("aaaa", answer)}}, pipeline.Notice{}, known...)
+		g.reads = true
+		list, err := g.finish(context.Background(), g.all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, s := range list {
+			got = append(got, string(s.Kind))
+		}
+		slices.Sort(got)
+		if strings.Join(got, " ") != want {
+			t.Errorf("read as %q: %q, want %q", m, got, want)
+		}
+	}
+}
+
+// A click is no refusal where a model reads that the finding is right, done or put off, nor where
+// nobody has read what was said.
 func TestReadingVetoesClicks(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 2, 8, 59, 30, 0, time.UTC)
 	answer := Comment{ID: 700, Author: alice, Body: "That one bites us weekly.", Created: at, Updated: at}
-	for m, want := range map[record.Meaning]bool{"": true, record.MeaningAgrees: false, record.MeaningElsewhere: false, record.MeaningPostponed: false,
-		record.MeaningQuestion: true, record.MeaningUnclear: true} {
+	for m, want := range map[record.Meaning]bool{"": false, record.MeaningAgrees: false, record.MeaningElsewhere: false, record.MeaningPostponed: false,
+		record.MeaningQuestion: true, record.MeaningUnclear: false} {
 		th := forgeTalk("aaaa", answer)
 		th.Resolved, th.Resolver = true, boss
 		g := tester(&Pull{State: "OPEN", Number: 8, Threads: []Thread{th}}, pipeline.Notice{}, reads(answer, m))

@@ -21,6 +21,7 @@ type Input struct {
 	Pull   *Pull             // as it stands now
 	Bot    pipeline.Actor    // who Forge is there
 	Slug   string            // of Forge's commands
+	Reads  bool              // a model reads what people answer, before a phrase counts
 	Now    time.Time
 }
 
@@ -44,6 +45,7 @@ func Signals(ctx context.Context, src Source, in Input) ([]pipeline.Signal, erro
 type collector struct {
 	src   Source
 	slug  string
+	reads bool
 	run   *pipeline.Run
 	n     pipeline.Notice
 	f     pipeline.Feedback // of n, empty for a poll
@@ -59,7 +61,7 @@ type collector struct {
 }
 
 func newCollector(src Source, in Input) *collector {
-	g := &collector{src: src, slug: in.Slug, run: in.Run, n: in.Notice, known: map[string]pipeline.Signal{}, now: in.Now.UTC(), bot: in.Bot,
+	g := &collector{src: src, slug: in.Slug, reads: in.Reads, run: in.Run, n: in.Notice, known: map[string]pipeline.Signal{}, now: in.Now.UTC(), bot: in.Bot,
 		st: in.Pull, weights: map[int64]float64{}}
 	if g.n.Feedback != nil {
 		g.f = *g.n.Feedback
@@ -179,7 +181,6 @@ func (g *collector) all(ctx context.Context) error {
 				c := &t.Comments[j]
 				c.strict = g.blocks(fp)
 				c.second = slices.ContainsFunc(t.Comments[:j], func(had Comment) bool { return g.human(had.Author) && had.Author.ID != c.Author.ID && had.Hidden == "" })
-				c.to = g.answeredBy(t, j)
 			}
 			if err := g.thread(ctx, t, fp); err != nil {
 				return err
@@ -240,7 +241,7 @@ func Gap(n pipeline.Notice, slug string, now time.Time) (pipeline.Signal, bool) 
 		s.At = now.UTC()
 	}
 	_, command := delivery.ParseCommand(f.Body, slug)
-	if s.Off = f.Action == "deleted" || Chatter(f.Body) || command; s.Off {
+	if s.Off = f.Action == "deleted" || Read(f.Body) != None || Idle(f.Body) || command; s.Off {
 		return s, f.Action != "created"
 	}
 	s.Text = kept(f.Body)

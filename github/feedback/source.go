@@ -70,12 +70,11 @@ type Comment struct {
 	Author           pipeline.Actor
 	Own              bool // Forge wrote it
 	Created, Updated time.Time
-	Hidden           string   // why it was minimised; "" when it was not
-	Commit           string   // that it was written on
-	Start, Line      int      // in that commit, both included
-	strict           bool     // it is about what blocks
-	second           bool     // another person has spoken before in the conversation
-	to               *Comment // of a person, that it answers; nil: it answers Forge
+	Hidden           string // why it was minimised; "" when it was not
+	Commit           string // that it was written on
+	Start, Line      int    // in that commit, both included
+	strict           bool   // it is about what blocks
+	second           bool   // another person has spoken before in the conversation
 	Review           int64
 	Hunk             string
 	Downs            []Reaction

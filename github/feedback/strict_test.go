@@ -14,7 +14,7 @@ import (
 // remark they refuse. What was taken for a dismissal once stays one.
 func TestDoubtfulWords(t *testing.T) {
 	t.Parallel()
-	const words = "By design. At least Ann has it so."
+	const words = "Works as designed."
 	for _, c := range []struct {
 		name      string
 		severity  pipeline.Severity
@@ -23,8 +23,7 @@ func TestDoubtfulWords(t *testing.T) {
 	}{
 		{"an error", pipeline.SeverityError, words, false},
 		{"a remark", pipeline.SeverityInfo, words, true},
-		{"an error, plainly", pipeline.SeverityError, "By design.", false},
-		{"an error, by command", pipeline.SeverityError, "/forge dismiss by design. At least Ann has it so.", true},
+		{"an error, by command", pipeline.SeverityError, "/forge dismiss by design", true},
 	} {
 		th := forgeTalk("aaaa", Comment{ID: 601, Author: alice, Body: c.text})
 		look := func(known ...pipeline.Signal) []pipeline.Signal {
@@ -57,9 +56,7 @@ func TestWordsAgainstPeople(t *testing.T) {
 		words               string
 		toForge, toSomebody bool
 	}{
-		{"Disagree.", true, false}, {"I don't agree.", true, false}, {"I disagree, it crashes for me.", true, false}, {"Nope.", true, false}, {"Not true, see the log.", true, false},
-		{"不同意。", true, false}, {"Не согласен.", true, false}, {"Je ne suis pas d'accord.", true, false},
-		{"Not true: this is by design.", true, true}, {"False positive.", true, true}, {"Disagree. Won't fix.", true, true}, {"/forge dismiss", true, true},
+		{"Disagree.", true, false}, {"I disagree", true, false}, {"Nope.", false, false}, {"False positive.", true, true}, {"/forge dismiss", true, true},
 	} {
 		for _, before := range [][]Comment{nil, {{ID: 600, Author: boss, Body: "Hm, can we merge without this one."}}} {
 			th := forgeTalk("aaaa", append(before, Comment{ID: 601, Author: alice, Body: c.words})...)
@@ -93,50 +90,26 @@ func TestContestedDismissals(t *testing.T) {
 	}{
 		{"nobody else", []Comment{no}, true},
 		{"no", []Comment{no, say(alice, "No.", 2)}, false},
-		{"no, and why", []Comment{no, say(alice, "No, this is a bug. Please fix it.", 2)}, false},
-		{"in another language", []Comment{no, say(alice, "同意しません。", 2)}, false},
-		{"in words of no table", []Comment{no, say(alice, "Eso rompe la tienda, lo vi ayer.", 2)}, false},
+		{"in words that nobody has read", []Comment{no, say(alice, "Eso rompe la tienda, lo vi ayer.", 2)}, false},
 		{"after a command", []Comment{say(boss, "/forge dismiss by design", 1), say(alice, "No, this is a bug.", 2)}, false},
-		{"before a command", []Comment{say(alice, "No, this is a bug.", 0), say(boss, "/forge dismiss by design", 1)}, true},
-		{"before the words", []Comment{say(alice, "This is a bug.", 0), no}, false},
-		{"a question before", []Comment{say(alice, "Hm, can we merge without this one.", 0), no}, true},
+		{"before a command", []Comment{say(alice, "Good catch.", 0), say(boss, "/forge dismiss by design", 1)}, true},
+		{"before the words", []Comment{say(alice, "Good catch.", 0), no}, false},
+		{"unread words before", []Comment{say(alice, "Hm, can we merge without this one.", 0), no}, true},
 		{"a question", []Comment{no, say(alice, "Really?", 2)}, true},
 		{"thanks", []Comment{no, say(alice, "Thanks!", 2)}, true},
-		{"fine", []Comment{no, say(alice, "No.", 2), say(alice, "OK, thanks.", 3)}, true},
+		{"fine", []Comment{no, say(alice, "No.", 2), say(alice, "Thanks.", 3)}, true},
 		{"the same", []Comment{no, say(alice, "False positive.", 2)}, true},
 		{"a stranger", []Comment{no, say(guest, "No, this is a bug.", 2)}, true},
 		{"hidden", []Comment{no, {ID: 602, Author: alice, Body: "No.", Updated: at.Add(time.Hour), Hidden: "off-topic"}}, true},
 		{"a command", []Comment{no, say(alice, "/forge status", 2)}, true},
-		{"agrees with who dismissed", []Comment{no, say(alice, "Makes sense.", 2)}, true},
-		{"says so otherwise", []Comment{no, say(alice, "Fair enough, thanks for explaining!", 2)}, true},
-		{"agreed", []Comment{no, say(alice, "Agreed", 2)}, true},
-		{"in German", []Comment{no, say(alice, "Stimmt, danke.", 2)}, true},
-		{"in Japanese", []Comment{no, say(alice, "なるほど、了解しました。", 2)}, true},
-		{"by a command", []Comment{say(boss, "/forge dismiss by design", 1), say(alice, "Makes sense.", 2)}, true},
-		{"with more", []Comment{no, say(alice, "Makes sense, but it crashes for me.", 2)}, false},
-		{"with the finding, quoted", []Comment{no, say(alice, "> A finding\n\nMakes sense.", 2)}, false},
-		{"with who dismissed, quoted", []Comment{say(alice, "This is a bug.", 0), no, say(carol, "It crashes.", 2), say(carol, "OK, thanks.", 3), say(alice, "> By design.\n\nFair enough.", 4)}, true},
-		{"with another", []Comment{no, say(carol, "It crashes in production.", 2), say(alice, "Makes sense.", 3)}, false},
-		{"with who dismissed, named", []Comment{no, say(guest, "It crashes in production.", 2), say(alice, "@boss makes sense", 3)}, true},
-		{"with a stranger who objects", []Comment{no, say(guest, "It crashes in production.", 2), say(alice, "Makes sense", 3)}, false},
-		{"with who agrees", []Comment{no, say(alice, "Makes sense.", 2), say(carol, "Agreed.", 3)}, true},
-		{"before the dismissal was edited", []Comment{{ID: 601, Author: boss, Body: "By design.", Created: at, Updated: at.Add(time.Hour)}, say(alice, "Makes sense.", 2)}, false},
+		{"agrees with somebody", []Comment{no, say(alice, "Makes sense.", 2)}, false},
+		{"says more oneself", []Comment{no, say(boss, "Or is it?! Let me see.", 2)}, false},
 	} {
 		g := tester(&Pull{State: "OPEN", Number: 8, Threads: []Thread{forgeTalk("aaaa", c.replies...)}}, pipeline.Notice{})
 		list, err := g.finish(context.Background(), g.all)
 		i := slices.IndexFunc(list, func(s pipeline.Signal) bool { return s.Kind == pipeline.SignalDismissed })
 		if err != nil || i < 0 || list[i].Unsure == c.teaches {
 			t.Errorf("%s: %+v, %v; want a dismissal that teaches: %t", c.name, list, err, c.teaches)
-		}
-	}
-	asRead := say(boss, "The loader has dealt with that since 2019.", 1)
-	for name, m := range map[string]record.Meaning{"refuses": record.MeaningRefuses, "agrees": record.MeaningAgrees} {
-		g := tester(&Pull{State: "OPEN", Number: 8, Threads: []Thread{forgeTalk("aaaa", asRead, say(alice, "Makes sense.", 2))}}, pipeline.Notice{}, reads(asRead, m))
-		if _, err := g.finish(context.Background(), g.all); err != nil {
-			t.Fatal(err)
-		}
-		if got := g.readRefusal(&g.st.Threads[0]) != nil; got != (m == record.MeaningRefuses) {
-			t.Errorf("a word for what a model read so: %s: a refusal %t", name, got)
 		}
 	}
 	read := say(alice, "Eso no rompe nada.", 2)
@@ -148,7 +121,7 @@ func TestContestedDismissals(t *testing.T) {
 	}
 }
 
-// A thumb of one person and words of another that no table knows: which of them holds is not known.
+// A thumb of one person and words of another that nobody has read: which of them holds is not known.
 func TestClicksAgainstWords(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)

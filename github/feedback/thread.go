@@ -391,6 +391,7 @@ type reason struct {
 	text    string
 	weight  float64
 	command bool // it says what is to be, whatever the code is
+	doubted bool // what they said since nobody has read
 }
 
 // dismissed records whether the finding is dismissed, by whom and why. There may be
@@ -425,14 +426,14 @@ func (g *collector) dismissed(ctx context.Context, t *Thread, s pipeline.Signal,
 	if err != nil {
 		return false, err
 	}
-	s.Unsure = against || !best.command && (v.people || v.kind == pipeline.SignalApplied)
+	s.Unsure = against || best.doubted || !best.command && (v.people || v.kind == pipeline.SignalApplied)
 	g.fact(s)
 	return true, nil
 }
 
 // contested reports whether somebody else with write access, by what they said last, lets a
-// dismissal stand alone: after it, in words that are no dismissal themselves, whatever they mean
-// in whatever language; before it, that the finding is right. A command decides what was said before.
+// dismissal stand alone: after it, in words that are no dismissal themselves; before it, that
+// the finding is right. A command decides what was said before.
 func (g *collector) contested(ctx context.Context, t *Thread, of *reason) (bool, error) {
 	last := map[int64]*Comment{}
 	for i := range t.Comments[1:] {
@@ -458,19 +459,13 @@ func (g *collector) contested(ctx context.Context, t *Thread, of *reason) (bool,
 }
 
 // objects reports whether words that follow a dismissal may speak against it: all but another
-// dismissal, a word that agrees with one, a question, and chatter that denies nothing.
+// dismissal, a question, and a phrase that says nothing.
 func (g *collector) objects(c *Comment, st Stance) bool {
-	if st != Dismiss && denying.MatchString(own(c.Body)) {
-		return true
-	}
-	if _, command := delivery.ParseCommand(c.Body, g.slug); command || asks(c.Body) || g.assentsToRefusal(c) {
+	if _, command := delivery.ParseCommand(c.Body, g.slug); command || asks(c.Body) || Read(c.Body) == Nothing {
 		return false
 	}
 	if r := g.reading(c); r != nil && (r.Meaning == record.MeaningRefuses || r.Meaning == record.MeaningQuestion) {
 		return false
-	}
-	if Chatter(c.Body) {
-		return negates(words(spell(own(c.Body))))
 	}
 	return st != Dismiss
 }
@@ -490,7 +485,7 @@ func (g *collector) refusals(t *Thread) []reason {
 			st = Dismiss // it was taken so once, and is not taken back
 		}
 		switch {
-		case retracts(c.Body), st == Agree:
+		case st == Agree:
 			delete(last, c.Author.ID)
 		case st == Dismiss:
 			if last[c.Author.ID] == nil {
@@ -498,6 +493,8 @@ func (g *collector) refusals(t *Thread) []reason {
 			}
 			_, command := delivery.ParseCommand(c.Body, g.slug)
 			last[c.Author.ID] = &reason{by: c.Author, at: c.Updated, text: text, command: command}
+		case last[c.Author.ID] != nil && !last[c.Author.ID].command && g.unread(c):
+			last[c.Author.ID].doubted = true
 		}
 	}
 	var out []reason
@@ -534,7 +531,7 @@ func (g *collector) clicks(ctx context.Context, t *Thread, v outcome) ([]reason,
 		case known && had.Actor.ID == t.Resolver.ID:
 			r.at = had.At
 		}
-		other, err := g.otherReason(ctx, t, v, r, told || known)
+		other, err := g.otherReason(ctx, t, r, told || known)
 		if err != nil {
 			return nil, err
 		}

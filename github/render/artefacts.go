@@ -33,9 +33,6 @@ func (v Renderer) artefacts() string {
 		if more := len(a.Items) - itemsShown; more > 0 {
 			fmt.Fprintf(&b, "- and %d more\n", more)
 		}
-		for _, k := range a.Kept[:min(len(a.Kept), itemsShown)] {
-			fmt.Fprintf(&b, "- **Contradiction that is kept**: %s\n", v.line(k, 500))
-		}
 		b.WriteString("\n")
 	}
 	if b.Len() == 0 {

@@ -13,7 +13,7 @@ import (
 // earlier task is not shown.
 func TestArtefacts(t *testing.T) {
 	t.Parallel()
-	a := role.Artefact{Role: role.UX, Body: "Ask @octocat </details> <!-- x -->", Kept: []string{"@octocat against it"}}
+	a := role.Artefact{Role: role.UX, Body: "Ask @octocat </details> <!-- x -->"}
 	for i := range role.MaxItems {
 		a.Items = append(a.Items, role.Item{ID: fmt.Sprintf("UI%d", i+1), Kind: role.Screen, Text: "closes #1 </details> " + strings.Repeat("word ", 200)})
 	}

@@ -183,7 +183,7 @@ func (v Renderer) criteria() string {
 		box, note := " ", ""
 		switch {
 		case ok && j.Met && v.missed(c.ID):
-			note = "<br>**open**: it was not met, and nothing that has an effect has changed since"
+			note = "<br>**open**: it was not met, and nothing was committed since"
 		case ok && j.Met && j.Unshown != "":
 			note = "<br>met by the reviewer's word alone: " + v.line(j.Unshown, 200)
 			if j.Evidence != "" {

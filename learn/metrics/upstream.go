@@ -32,7 +32,7 @@ func (m *measurer) finishUpstream() {
 	}
 	m.sums.add(m.ended, Upstream, "", int64(len(m.run.Upstream)))
 	for _, kind := range []upstream.Kind{upstream.Constraint, upstream.Missed, upstream.Uncovered, upstream.Infeasible,
-		upstream.Inconsistency, upstream.Contradicted, upstream.Target, upstream.Quality} {
+		upstream.Inconsistency, upstream.Contradicted, upstream.Quality} {
 		if (kind.Early() || kind.OfTests()) && counts[kind] == 0 {
 			continue // on the full track alone, or rare
 		}

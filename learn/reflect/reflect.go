@@ -152,7 +152,7 @@ Give 3 to 7 learnings, none if nothing was notable. A learning must help in a la
 // An answer that is not of the form is an error, whole: nothing of it is to be stored. A
 // learning of it that cannot be taken is left out, and left says why; the others stay, the
 // first 7 of them, and that none does is an error. Secrets and hidden text are taken out. Where the model gave
-// no type, or one that does not exist, [Classify] says it.
+// no type, or one that does not exist, it is a fact.
 func Parse(answer, task, scope, key string, run int64, now time.Time) (list []pipeline.Learning, left []string, err error) {
 	text := unfence(strings.TrimSpace(answer))
 	if len(text) > maxAnswer {
@@ -225,7 +225,7 @@ func (d draft) learning() (pipeline.Learning, error) {
 	switch l.Type {
 	case pipeline.LearningEpisodic, pipeline.LearningSemantic, pipeline.LearningProcedural:
 	default:
-		l.Type = Classify(content)
+		l.Type = pipeline.LearningSemantic
 	}
 	if c := pipeline.Category(strings.ToLower(strings.TrimSpace(d.Category))); c != pipeline.CategoryHuman && slices.Contains(pipeline.Categories(), c) {
 		l.Category = c
@@ -244,41 +244,6 @@ func (d draft) learning() (pipeline.Learning, error) {
 		}
 	}
 	return l, nil
-}
-
-// Marks of the types of learnings, as words that stand in their content. What
-// happened is told in the past; how to do a thing begins with what to do.
-var (
-	pastMarks = strings.Fields(`was were had did failed broke happened took caused reverted bounced ended stopped found tried turned`)
-	howMarks  = strings.Fields(`always never before after first then run use add check make write keep avoid prefer do don't when instead must should call set wrap regenerate update`)
-)
-
-// Classify says what kind of knowledge a text is (L3), where the model did not:
-// how to do something when it begins with what to do, or gives more advice than
-// it tells; what happened when it is told in the past; else a fact.
-func Classify(content string) pipeline.LearningType {
-	count := func(marks []string, words []string) (n int) {
-		for _, w := range words {
-			for _, m := range marks {
-				if w == m {
-					n++
-				}
-			}
-		}
-		return n
-	}
-	words := strings.FieldsFunc(strings.ToLower(content), func(r rune) bool { return strings.ContainsRune(" \t\n,.;:()\"", r) })
-	if len(words) == 0 {
-		return pipeline.LearningSemantic
-	}
-	past, how := count(pastMarks, words), count(howMarks, words)
-	switch {
-	case count(howMarks, words[:1]) == 1 && past == 0, how >= 2 && how > past:
-		return pipeline.LearningProcedural
-	case past > 0 && past >= how:
-		return pipeline.LearningEpisodic
-	}
-	return pipeline.LearningSemantic
 }
 
 // Digest summarises a run's events for a model (L2): phases, findings, bounces,

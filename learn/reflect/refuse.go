@@ -13,7 +13,7 @@ import (
 
 // refuse says why a learning is none that a look back can teach. The task is anybody's
 // words, and later runs are told what is learnt: neither may it repeat these words, nor
-// give orders in anybody's name, nor say what may pass: that people's signals alone say.
+// say what may pass: that people's signals alone say.
 func refuse(l *pipeline.Learning, task string) error {
 	for _, p := range l.Paths {
 		if learn.OutsidePath(p) {
@@ -31,8 +31,6 @@ func refuse(l *pipeline.Learning, task string) error {
 		return errors.New("its tags say that it stands for more than one thing")
 	case copied(l.Content, task) || copied(l.Context, task):
 		return errors.New("its words are the task's own")
-	case orders(l.Content + "\n" + l.Context):
-		return errors.New("it gives orders, or reports them")
 	case learn.Stands(l) == learn.StandAvoid:
 		return errors.New("what reviews should not ask for is for people to say")
 	}
@@ -69,28 +67,3 @@ func copied(said, task string) bool {
 }
 
 var sentenceEnd = lazyregexp.New(`[.!?;:]\s+|\n`)
-
-// ordering finds words that command Forge or speak in a person's name, skipping those that
-// have an agent pass something unseen; a no before the latter turns them round.
-var (
-	ordering = lazyregexp.New(`(?i)(^|[\s\x60"'(])/forge\b|\b(by|on|under) (the )?orders? of\b|\bon behalf of\b` +
-		`|\b(owners?|maintainers?|admins?|administrators?|authors?|boss|security team)( of [\w/.-]+)? (has |have |had )?(said|says?|told|tells?|order(ed|s)?|instruct(ed|s)?|command(ed|s)?)\b` +
-		`|\b(ignore|disregard|forget) (all |any )?(the |your )?(previous|prior|earlier|above|other) (instructions|rules|learnings)\b` +
-		`|\b(never|not|no need to|n['’]t)( be)? review(ed)?\b`)
-	skipping = lazyregexp.New(`(?i)(\b(?:never|not|cannot|n['’]t)\s+(?:\w+\s+)?)?\b(?:` +
-		`(?:approve|accept|merge|pass|verify)\b[^.\n]{0,60}\b(?:without (?:\w+ )?(?:check|look|review|read|test|question)\w*|unseen|unread|blindly|untested|everything)` +
-		`|(?:skip|bypass|omit)\s+(?:(?:the|all|any|every|its|their)\s+)*(?:reviews?|tests?|testing|reviewing|checks?|verification)` +
-		`|(?:accept|approve) (?:all|everything|every \w+))\b`)
-)
-
-func orders(said string) bool {
-	if ordering.MatchString(said) {
-		return true
-	}
-	for _, m := range skipping.FindAllStringSubmatch(said, -1) {
-		if m[1] == "" {
-			return true
-		}
-	}
-	return false
-}

@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -90,7 +89,6 @@ func (a *Agent) drafting(j Job, series string) *phase {
 
 func (p *phase) draft(ctx context.Context, r role.Role, s spec) (role.Artefact, error) {
 	var out role.Artefact
-	var told contradictions
 	s.accept = func(args json.RawMessage) []string {
 		var bad []string
 		if out, bad = readDraft(args, r); len(bad) > 0 {
@@ -102,11 +100,7 @@ func (p *phase) draft(ctx context.Context, r role.Role, s spec) (role.Artefact, 
 			}
 		}
 		all := strings.Join(p.asked(), "\n")
-		if bad = out.Check(p.job.Run.Artefacts, func(words string) bool { return proof.Quoted(all, words) }); len(bad) > 0 {
-			return bad
-		}
-		bad, out.Kept = told.tell(p.againstFixed(said{"what you submit", list(out.Says())}), "submit it once more as it is, and people will read both")
-		return bad
+		return out.Check(p.job.Run.Artefacts, func(words string) bool { return proof.Quoted(all, words) })
 	}
 	return out, p.converse(ctx, s)
 }
@@ -172,11 +166,7 @@ func readDraft(args json.RawMessage, r role.Role) (role.Artefact, []string) {
 func (w *prompt) written() *prompt {
 	for _, r := range role.All() {
 		if a := role.Of(w.p.job.Run.Artefacts, r); a != nil {
-			text := a.Text()
-			for _, k := range a.Kept {
-				text += "\nContradiction that is kept: " + k
-			}
-			w.data(headings[r], Clean(text))
+			w.data(headings[r], Clean(a.Text()))
 		}
 	}
 	if w.p.job.Run.Plan == nil {
@@ -206,16 +196,6 @@ func (p *phase) given() (out []pipeline.Criterion) {
 func (p *phase) wanted() (out []proof.Requirement) {
 	for _, i := range role.Items(p.binding(), role.Analyst) {
 		out = append(out, proof.Requirement{ID: i.ID, Text: i.Text, Quote: i.Quote})
-	}
-	return out
-}
-
-// kept are the contradictions that roles have kept, as risks of the plan.
-func (p *phase) kept() (out []string) {
-	for _, a := range p.binding() {
-		for _, k := range a.Kept {
-			out = append(out, fmt.Sprintf("Contradiction that the %s keeps: %s.", a.Role.Person(), k))
-		}
 	}
 	return out
 }

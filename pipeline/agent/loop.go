@@ -35,7 +35,6 @@ type phase struct {
 	resumable bool     // an earlier attempt's tape may be used
 	share     float64  // of the run's cost that the phase may spend; 0: all of it
 	series    string   // in the events' ids, of the second agent in a phase
-	insisted  bool     // a reason was asked for, for what a plan keeps
 	ran       bool     // a conversation has run commands in the workspace
 	reserved  []func() // give back what the calls of the last step had set aside
 }

@@ -74,7 +74,6 @@ func (p *phase) plan(ctx context.Context) (pipeline.Plan, error) {
 	}
 	s := w.spec("planner", rolePlanner, system("planner"))
 	s.tools, s.result = p.reading(), object(p.planForm()...)
-	var said contradictions
 	s.accept = func(args json.RawMessage) []string {
 		var problems []string
 		if plan, problems = checkPlan(args, p.given()); plan.Question == "" {
@@ -83,10 +82,6 @@ func (p *phase) plan(ctx context.Context) (pipeline.Plan, error) {
 		}
 		if p.maySplit() && plan.Question == "" {
 			problems = append(problems, p.split(args, &plan)...)
-		}
-		if plan.Question == "" && len(problems) == 0 {
-			problems = p.align(&plan, &said)
-			plan.Risks = append(plan.Risks, p.kept()...)
 		}
 		return problems
 	}

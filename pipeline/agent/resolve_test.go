@@ -77,17 +77,17 @@ func asked(t *testing.T, about ...string) *pipeline.Run {
 // and is told once of what it cannot decide.
 func TestConfirmed(t *testing.T) {
 	t.Parallel()
-	const tighten, wider = "choice: tighten\ncriterion: AC1\ntext: The list takes at most 300 ms\nwhy: w\nconfirmed: true\n",
+	const add, wider = "choice: add\ntext: Users export the list as CSV\nquote: export the list as CSV\nwhy: w\nconfirmed: true\n",
 		"choice: clarify\ncriterion: AC1\ntext: The list takes at most 900 ms\nwhy: w\nconfirmed: true\n"
 	for name, c := range map[string]struct {
 		tape      string
 		confirmed bool
 		objection string
 	}{
-		"agrees": {"-- resolve 0/1 --\n>>> submit\n" + tighten + "-- confirm 0/1 --\n@expect AC1 asks for more: The list takes at most 300 ms\n@reject (w)\n" +
+		"agrees": {"-- resolve 0/1 --\n>>> submit\n" + add + "-- confirm 0/1 --\n@expect Users export the list as CSV\n@reject (w)\n" +
 			">>> submit\ntakes_away: false\nwhy: faster\n", true, ""},
-		"objects": {"-- resolve 0/1 --\n>>> submit\n" + tighten + "-- confirm 0/1 --\n>>> submit\ntakes_away: true\nwhy: no\n", false, "no"},
-		"says half": {"-- resolve 0/1 --\n>>> submit\n" + tighten + "-- confirm 0/1 --\n>>> submit\nwhy: no\n-- confirm 0/2 --\n@expect both needed\n" +
+		"objects": {"-- resolve 0/1 --\n>>> submit\n" + add + "-- confirm 0/1 --\n>>> submit\ntakes_away: true\nwhy: no\n", false, "no"},
+		"says half": {"-- resolve 0/1 --\n>>> submit\n" + add + "-- confirm 0/1 --\n>>> submit\nwhy: no\n-- confirm 0/2 --\n@expect both needed\n" +
 			">>> submit\ntakes_away: true\nwhy: still no\n", false, "still no"},
 		"a human's": {"-- resolve 0/1 --\n>>> submit\n" + wider + "-- resolve 0/2 --\n@expect another text of a criterion may ask for less\n>>> submit\n" + wider, false, ""},
 		"nothing":   {"-- resolve 0/1 --\n>>> submit\nchoice: fix\nwhy: go on\nconfirmed: true\n", false, ""},

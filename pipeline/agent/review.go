@@ -93,7 +93,7 @@ func (p *phase) review(ctx context.Context) (pipeline.Review, error) {
 			review.Back = append(review.Back, c.issue.Fingerprint())
 		}
 	}
-	review.Rulings = ruleCriteria(run, criteria, review.Compliance, now)
+	review.Rulings = ruleCriteria(run, criteria, review.Compliance)
 	review.Findings = unmet(run.Plan, review.Compliance, criteria)
 	for i := range max(1, len(reading.Parts)) {
 		if i > 0 { // each part may take the steps of a phase

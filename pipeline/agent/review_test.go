@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"forge/pipeline"
-	"forge/pipeline/agent/change"
 )
 
 // answers is a model that submits what it is told for each conversation, and keeps
@@ -251,75 +250,6 @@ func TestCommentClosesNoWish(t *testing.T) {
 		list, _, err := newAgent(t, "tape:x", nil).phase(j, pipeline.PhaseReview).claims(t.Context())
 		if err != nil || list[0].changed() != c.changed {
 			t.Errorf("%s in %s: changed %v, want %v; %v", c.category, c.file, list[0].changed(), c.changed, err)
-		}
-	}
-}
-
-// Covers T8: a wish that was fulfilled is open again when anything of what was done until it
-// was ruled fixed is gone, wherever that was, and stays closed while all of it is there.
-func TestWishIsUndone(t *testing.T) {
-	t.Parallel()
-	const code, checked = "return a + b", "return checked(a + b)"
-	added := func(file, line string) string {
-		return "diff --git a/" + file + " b/" + file + "\nnew file mode 100644\n--- /dev/null\n+++ b/" + file + "\n@@ -0,0 +1 @@\n+" + line + "\n"
-	}
-	removed := func(file, line string) string {
-		return "diff --git a/" + file + " b/" + file + "\ndeleted file mode 100644\n--- a/" + file + "\n+++ /dev/null\n@@ -1 +0,0 @@\n-" + line + "\n"
-	}
-	changed := func(file, old, now string) string {
-		return "diff --git a/" + file + " b/" + file + "\n--- a/" + file + "\n+++ b/" + file + "\n@@ -1 +1 @@\n-" + old + "\n+" + now + "\n"
-	}
-	wish := pipeline.Finding{Severity: "error", Category: pipeline.CategoryHuman, Message: "say why"}
-	placed := wish
-	placed.File, placed.Line, placed.Code = "a.py", 1, code
-	for _, c := range []struct {
-		name        string
-		finding     pipeline.Finding
-		seen, fixed string // what changed since it was seen, and since it was ruled fixed
-		back        bool
-	}{
-		{"all is as it was", wish, "", removed("NOTES.md", "why"), true},
-		{"what it took is gone, other work is new", wish, added("b.py", "x = 1"), removed("NOTES.md", "why") + added("b.py", "x = 1"), true},
-		{"what it took stands, other work is new", wish, added("NOTES.md", "why") + added("b.py", "x = 1"), added("b.py", "x = 1"), false},
-		{"other work that was done for it is gone again", wish, added("NOTES.md", "why"), removed("b.py", "x = 1"), true},
-		{"its line is back, a test of it stands", placed, added("test_a.py", "check()"), changed("a.py", checked, code), true},
-		{"its line never changed, what was added to its file is gone", placed, added("NOTES.md", "why"),
-			"diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1,2 +1 @@\n-x = 1\n " + code + "\n", true},
-	} {
-		run := newRun()
-		f := c.finding
-		run.Findings = []pipeline.Issue{{State: pipeline.IssueFixed, FixedIn: "fixed", Phase: pipeline.PhaseReview, Seen: "seen", Finding: &f}}
-		j := job(run, pipeline.PhaseRef{Phase: pipeline.PhaseReview, Iteration: 3}, newWorkspace(t, map[string]string{"a.py": code + "\n"}), nil)
-		j.Since = func(_ context.Context, commit string) (string, error) {
-			return map[string]string{"seen": c.seen, "fixed": c.fixed}[commit], nil
-		}
-		list, _, err := newAgent(t, "tape:x", nil).phase(j, pipeline.PhaseReview).claims(t.Context())
-		if back := len(list) == 1 && list[0].back; err != nil || back != c.back {
-			t.Errorf("%s: back %v, want %v; %v", c.name, back, c.back, err)
-		}
-	}
-}
-
-// Covers T8: what a person asked for at a place that is as it was is fulfilled only by a
-// changed file that the ruling names.
-func TestWishElsewhere(t *testing.T) {
-	t.Parallel()
-	wish := &pipeline.Finding{Severity: "error", Category: pipeline.CategoryHuman, Message: "say integers here", File: "a.py", Line: 1}
-	for _, c := range []struct {
-		name, why string
-		claim     claim
-		want      pipeline.Verdict
-	}{
-		{"nothing is named", "it is done", claim{files: []string{"b.py"}}, pipeline.VerdictOpen},
-		{"what did not change", "c.py:4 says so", claim{files: []string{"b.py"}}, pipeline.VerdictOpen},
-		{"a changed file", "lib/b.py:4 says so", claim{files: []string{"lib/b.py"}}, pipeline.VerdictFixed},
-		{"at its place", "done", claim{files: []string{"a.py"}, outcome: change.Fate{Changed: true}}, pipeline.VerdictFixed},
-		{"by the fix that the person named", "done", claim{files: []string{"b.py"}, fix: true}, pipeline.VerdictFixed},
-		{"nobody knows what changed", "done", claim{}, pipeline.VerdictFixed},
-	} {
-		c.claim.id, c.claim.issue, c.claim.since, c.claim.product = "F1", &pipeline.Issue{Finding: wish}, true, true
-		if r, problem := c.claim.rule("fixed", c.why); r.Verdict != c.want || (problem == "") != (c.want == pipeline.VerdictFixed) {
-			t.Errorf("%s: %s (%s), want %s", c.name, r.Verdict, problem, c.want)
 		}
 	}
 }

@@ -4,17 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"forge/pipeline"
 	"forge/pipeline/agent/change"
 	"forge/pipeline/glob"
-	"forge/pipeline/lazyregexp"
-	"forge/pipeline/source"
-	"forge/pipeline/testname"
 	"forge/pipeline/text"
 )
 
@@ -23,73 +18,41 @@ type claim struct {
 	id      string // in the prompt, "F1"
 	issue   *pipeline.Issue
 	outcome change.Fate
-	since   bool     // whether anything at all was committed since it was last seen
-	back    bool     // it was ruled fixed, and the code that this was said of is no longer there
-	foreign bool     // its place is not the module's to change
-	fix     bool     // whether code was changed in another file, which the reviewer's own fix of it names
-	code    bool     // whether that was code, and had an effect: what only writes about the work does not do it
-	product bool     // whether some of that was no test
-	prose   []string // the writing that was changed since
-	files   []string // all that was changed since
-	said    string   // the implementer, of it
-	part    int      // which part of the change it is ruled on with
+	since   bool   // whether anything at all was committed since it was last seen
+	back    bool   // it was ruled fixed, and the code that this was said of is another now
+	foreign bool   // its place is not the module's to change
+	fix     bool   // whether another file was changed, which the reviewer's own fix of it names
+	said    string // the implementer, of it
+	part    int    // which part of the change it is ruled on with
 }
 
-// changed is what a ruling says of the code; see pipeline.Ruling. What a person asks
-// for is a wish, and the place is where they wrote it: any commit may fulfil it that changes
-// what they ask for.
+// changed is what a ruling says of the code; see pipeline.Ruling: its place has changed, or,
+// where it has none, it is a person's wish or the place is another module's, anything.
 func (c *claim) changed() bool {
-	switch f := c.issue.Finding; {
-	case f.Category == pipeline.CategoryHuman:
-		return c.since && c.fulfils(f)
-	case f.File == "" && behaves(f):
-		return c.code
-	case f.File == "":
+	if c.anywhere() {
 		return c.since
-	case c.foreign:
-		return c.code
 	}
 	return c.outcome.Changed || c.fix
 }
 
-// fulfils reports whether what was committed since may be what a person asks for: code of the
-// product, unless it is tests or writing that they speak of, or that they stand on.
-func (c *claim) fulfils(f *pipeline.Finding) bool {
-	switch {
-	case c.product || change.AboutNoEffect(f.Message) || asksWriting.MatchString(f.Message):
-		return true
-	case testname.IsFile(f.File) || asksTests.MatchString(f.Message):
-		return c.code
-	case f.File == "":
-		return c.code || len(c.prose) > 0
-	}
-	return !source.Knows(f.File)
+// anywhere reports whether any commit may fix it.
+func (c *claim) anywhere() bool {
+	f := c.issue.Finding
+	return f.File == "" || f.Category == pipeline.CategoryHuman || c.foreign
 }
 
-// What people ask for and no code of the product does, by words of several languages.
-var (
-	asksWriting = lazyregexp.New(`(?i)komment|coment|коммент|注释|コメント|doc(?:s|u|\b)|dok(?:u|\b)|докум|文档|ドキュメント|` +
-		`read ?me|change ?log|release ?notes?|\.(?:md|rst|adoc|txt)\b|expla|expli|erklär|поясн|说明|説明|descri|décri|beschreib|опиш|` +
-		`typo|spell|wording|grammar|tippfehler|rechtschreib|faute|опечат|formatt?|indent|white ?space|blank line|` +
-		`renam|renomm|umbenen|file ?name|\bmove|verschieb|déplac`)
-	asksTests = lazyregexp.New(`(?i)test|spec\b|\bcover|тест|测试|テスト`)
-)
-
-// behaves reports whether a finding is about what the code does, which no comment and
-// no text changes.
-func behaves(f *pipeline.Finding) bool {
-	return f.Category == pipeline.CategoryCorrectness || f.Category == pipeline.CategorySecurity || f.Category == pipeline.CategoryPerformance
-}
-
-// aboutCode reports whether a finding at a place is about its code alone: so are unmet wishes
-// and tests that lack something, in a language that is known.
+// aboutCode reports whether a finding is about what the code does, which no comment changes.
 func aboutCode(f *pipeline.Finding) bool {
-	return behaves(f) || (f.Category == pipeline.CategoryRequirements || f.Category == pipeline.CategoryTests) && source.Knows(f.File)
+	switch f.Category {
+	case pipeline.CategoryCorrectness, pipeline.CategorySecurity, pipeline.CategoryPerformance, pipeline.CategoryRequirements, pipeline.CategoryTests:
+		return true
+	}
+	return false
 }
 
 // claims collects the open findings of earlier reviews and of people, and those that were
-// fixed and whose code is back. Those of stage one, that a criterion is not met, are apart:
-// that stage rules on them.
+// fixed and whose code is another now. Those of stage one, that a criterion is not met, are
+// apart: that stage rules on them.
 func (p *phase) claims(ctx context.Context) (list, criteria []*claim, err error) {
 	run := p.job.Run
 	patches := map[string]*change.Change{}
@@ -103,7 +66,7 @@ func (p *phase) claims(ctx context.Context) (list, criteria []*claim, err error)
 			return nil, nil, err
 		}
 		if is.State == pipeline.IssueFixed {
-			if c.back, err = p.undone(ctx, c, patches); err != nil {
+			if c.back, err = p.another(ctx, c, patches); err != nil {
 				return nil, nil, err
 			}
 			if !c.back {
@@ -124,39 +87,20 @@ func mayBeBack(run *pipeline.Run, is *pipeline.Issue) bool {
 	return is.State == pipeline.IssueFixed && is.FixedIn != run.Head && is.Finding.Severity.Blocks() && is.Finding.Criterion == ""
 }
 
-// undone reports whether what fixed a finding is no longer there as it was when it was ruled
-// fixed: a ruling is for the code that it was made on. At its place that is the function
-// around it; what has no place, what was fixed in another file, and a wish, which may be
-// fulfilled anywhere, are undone with any line of what was done until then.
-func (p *phase) undone(ctx context.Context, c *claim, patches map[string]*change.Change) (bool, error) {
-	seen := patches[lastSeen(p.job.Run, c.issue)]
-	if seen != nil && !c.changed() {
-		return true, nil
-	}
+// another reports whether the code that a finding was ruled fixed on is another now: at its
+// place, or, where any commit may have fixed it, in any file that was there. A ruling is for the
+// code that it was made on.
+func (p *phase) another(ctx context.Context, c *claim, patches map[string]*change.Change) (bool, error) {
 	fixed, err := p.since(ctx, c.issue.FixedIn, patches)
 	if fixed == nil || err != nil {
 		return p.job.Since != nil && c.issue.FixedIn != "" && err == nil, err // nobody knows what it was
 	}
-	f := c.issue.Finding
+	if c.anywhere() || !c.outcome.Changed {
+		return slices.ContainsFunc(fixed.Files, func(f *change.File) bool { return f.From != "" }), nil
+	}
 	now, stop := p.head(ctx)
-	wish := f.Category == pipeline.CategoryHuman
-	if f.File != "" && c.outcome.Changed {
-		place := change.Place{File: c.outcome.File, Line: c.outcome.Line, End: c.outcome.End, CodeAlone: aboutCode(f), About: f.Message}
-		if place.File == "" {
-			place.File = f.File
-		}
-		if differs := fixed.Differs(place, now); differs || !wish {
-			return differs, stop()
-		}
-	}
-	if seen == nil {
-		return len(fixed.Files) > 0, stop()
-	}
-	named := f.Fix.Files()
-	only := func(file string) bool {
-		return f.File == "" || wish || c.foreign || slices.Contains(named, file)
-	}
-	return fixed.Undid(*seen, only, now), stop()
+	place := change.Place{File: firstOf(c.outcome.File, c.issue.Finding.File), Line: c.outcome.Line, End: c.outcome.End, CodeAlone: aboutCode(c.issue.Finding)}
+	return fixed.Differs(place, now), stop()
 }
 
 // since is what was changed since a commit, nil when that is not known here any more.
@@ -190,31 +134,16 @@ func (p *phase) follow(ctx context.Context, c *claim, patches map[string]*change
 		return err
 	}
 	c.since = seen != "" && seen != run.Head && (patch == nil || len(patch.Files) > 0)
-	now, stop := p.head(ctx)
-	c.code = c.since && (patch == nil || slices.ContainsFunc(patch.Files, func(f *change.File) bool { return works(f, now) }))
-	c.product = c.since && (patch == nil || slices.ContainsFunc(patch.Files, func(f *change.File) bool {
-		return works(f, now) && !testname.IsFile(f.Path) && !f.OnlyMoved()
-	}))
-	if patch != nil {
-		for _, f := range patch.Files {
-			c.files = append(c.files, f.Path)
-			if isProse(f.Path) && f.Effect(now) {
-				c.prose = append(c.prose, f.Path)
-			}
-		}
-	}
 	if f.File == "" {
-		return stop()
+		return nil
 	}
-	owns := func(pattern string) bool { return glob.Match(pattern, f.File) }
-	c.foreign = run.Part != nil && !slices.ContainsFunc(run.Part.Module.Paths, owns)
-	place := change.Place{File: f.File, Line: f.Line, End: f.EndLine, Code: f.Code, CodeAlone: aboutCode(f), About: f.Message}
+	now, stop := p.head(ctx)
+	c.foreign = run.Part != nil && !slices.ContainsFunc(run.Part.Module.Paths, func(pattern string) bool { return glob.Match(pattern, f.File) })
+	place := change.Place{File: f.File, Line: f.Line, End: f.EndLine, Code: f.Code, CodeAlone: aboutCode(f)}
 	if patch != nil {
 		c.outcome = patch.Follow(place, now)
 		named := f.Fix.Files()
-		c.fix = slices.ContainsFunc(patch.Files, func(cf *change.File) bool {
-			return cf.Path != f.File && slices.Contains(named, cf.Path) && works(cf, now)
-		})
+		c.fix = slices.ContainsFunc(patch.Files, func(cf *change.File) bool { return cf.Path != f.File && slices.Contains(named, cf.Path) })
 		return stop()
 	}
 	// The commit is not known here any more. Code that still stands has not changed.
@@ -323,11 +252,8 @@ func (p *phase) claimList(list []*claim) string {
 
 // history says what became of the code, and of what fixed it.
 func (c *claim) history() string {
-	switch {
-	case c.back && !c.changed():
-		return "   since then: IT WAS RULED FIXED, AND THE CODE AT ITS PLACE IS AGAIN WHAT IT WAS\n"
-	case c.back:
-		return "   IT WAS RULED FIXED, AND WHAT FIXED IT IS NO LONGER THERE AS IT WAS THEN: rule on the code as it is now\n" + c.fate()
+	if c.back {
+		return "   IT WAS RULED FIXED, AND THE CODE HAS CHANGED SINCE: rule on the code as it is now\n" + c.fate()
 	}
 	return c.fate()
 }
@@ -339,8 +265,6 @@ func (c *claim) fate() string {
 		return "   since then: commits were made; it has no place in the code\n"
 	case f.File == "":
 		return "   since then: no commit was made\n"
-	case c.outcome.Idle != "" && !c.changed():
-		return "   since then: THE CODE AT ITS PLACE DOES WHAT IT DID: " + c.outcome.Idle + "\n"
 	case !c.outcome.Changed && !c.changed():
 		return "   since then: THE CODE AT ITS PLACE HAS NOT CHANGED\n"
 	case !c.outcome.Changed:
@@ -364,13 +288,6 @@ var rulingsSchema = listOf(object(
 	"verdict", oneOf("what has become of it", "fixed", "open", "withdrawn"),
 	"why", typed("string", "what shows it: the code or the test; of a withdrawn one: why it is no problem, or where it is handled"),
 ), "one for each open finding that was listed; may be empty when none was")
-
-// verdicts are words that models use for the three.
-var verdicts = map[string]pipeline.Verdict{
-	"fixed": pipeline.VerdictFixed, "resolved": pipeline.VerdictFixed, "gone": pipeline.VerdictFixed,
-	"open": pipeline.VerdictOpen, "still open": pipeline.VerdictOpen, "still there": pipeline.VerdictOpen, "upheld": pipeline.VerdictOpen, "not fixed": pipeline.VerdictOpen,
-	"withdrawn": pipeline.VerdictWithdrawn, "mistaken": pipeline.VerdictWithdrawn, "invalid": pipeline.VerdictWithdrawn, "not a problem": pipeline.VerdictWithdrawn,
-}
 
 // maxAsked is how often the reviewer is asked again for its rulings alone.
 const maxAsked = 2
@@ -411,7 +328,6 @@ func (d *docket) take(args json.RawMessage) []string {
 			d.rulings[c] = ruling
 		}
 	}
-	bad = append(bad, d.alike()...)
 	for _, c := range d.claims {
 		if _, ok := d.rulings[c]; !ok && c.issue.Finding.Severity.Blocks() && !mentions(bad, c.id) {
 			bad = append(bad, fmt.Sprintf("rulings: %s (%s) has none: is it fixed, open or withdrawn?", c.id, titleOf(c.issue.Finding)))
@@ -425,104 +341,36 @@ func (d *docket) take(args json.RawMessage) []string {
 	return bad
 }
 
-// alike leaves open what blocks and is withdrawn in the same words as another finding that
-// says something else: one reason for all is a reason for none.
-func (d *docket) alike() (bad []string) {
-	first := map[string]*claim{} // by the words
-	for _, c := range d.claims {
-		r := d.rulings[c]
-		if r.Verdict != pipeline.VerdictWithdrawn || !c.issue.Finding.Severity.Blocks() {
-			continue
-		}
-		words := strings.Join(strings.Fields(strings.ToLower(r.Why)), " ")
-		other := first[words]
-		if other == nil {
-			first[words] = c
-			continue
-		}
-		if other.issue.Finding.Message == c.issue.Finding.Message {
-			continue
-		}
-		bad = append(bad, fmt.Sprintf("rulings: %s is withdrawn in the same words as %s: say of each why it is no problem", c.id, other.id))
-		r.Verdict = pipeline.VerdictOpen
-		d.rulings[c] = r
-		if o := d.rulings[other]; o.Verdict == pipeline.VerdictWithdrawn {
-			o.Verdict = pipeline.VerdictOpen
-			d.rulings[other] = o
-		}
-	}
-	return bad
-}
-
 func mentions(problems []string, id string) bool {
 	return slices.ContainsFunc(problems, func(s string) bool { return strings.Contains(s, " "+id+" ") })
 }
 
-// rule reads one ruling; why says what is wrong with it. Its verdict is "" when it is
+// rule reads one ruling; problem says what is wrong with it. Its verdict is "" when it is
 // none.
 func (c *claim) rule(verdict, why string) (r pipeline.Ruling, problem string) {
 	f := c.issue.Finding
 	r = pipeline.Ruling{Finding: f.Fingerprint, Why: why, Changed: c.changed()}
-	v, known := verdicts[strings.ToLower(strings.Trim(strings.TrimSpace(verdict), "."))]
-	switch {
-	case !known:
+	switch v := pipeline.Verdict(strings.ToLower(strings.TrimSpace(verdict))); {
+	case v != pipeline.VerdictFixed && v != pipeline.VerdictOpen && v != pipeline.VerdictWithdrawn:
 		return r, fmt.Sprintf("rulings: %s has the verdict %q, which is not one of fixed, open, withdrawn", c.id, text.ClipBytes(verdict, 40))
 	case v == pipeline.VerdictWithdrawn && why == "":
 		return r, fmt.Sprintf("rulings: %s is withdrawn without a why", c.id)
-	case v == pipeline.VerdictWithdrawn && f.Category != pipeline.CategoryHuman && f.Severity.Blocks() && !givesReason(why):
-		r.Verdict, r.Why = pipeline.VerdictOpen, fmt.Sprintf("it was withdrawn without a reason (%q), so it stays open", text.ClipBytes(why, 40))
-		return r, fmt.Sprintf("rulings: %s is withdrawn, but its why (%q) gives no reason: name the code, the file or the behaviour that makes it no problem",
-			c.id, text.ClipBytes(why, 40))
 	case v == pipeline.VerdictWithdrawn && f.Category == pipeline.CategoryHuman:
 		r.Verdict = pipeline.VerdictOpen
 		return r, fmt.Sprintf("rulings: %s was asked for by a person, and only people take that back: rule it fixed or open", c.id)
-	case v == pipeline.VerdictFixed && r.Changed && !c.shows(why):
-		r.Verdict = pipeline.VerdictOpen
-		if f.Category != pipeline.CategoryHuman {
-			return r, fmt.Sprintf("rulings: %s is ruled fixed, but has no place in the code that could have changed: name the changed file that fixes it, or rule it open",
-				c.id)
-		}
-		return r, fmt.Sprintf("rulings: %s was asked for by a person, and the code at its place is as it was: name the changed file that does what they ask for, or rule it open", c.id)
 	case v == pipeline.VerdictFixed && !r.Changed:
-		as := "the code at its place is as it was"
-		if f.Category == pipeline.CategoryHuman && c.since {
-			as = "nothing but comments, documents or tests was changed since a person asked for it"
-		}
-		if r.Verdict = v; c.outcome.Idle != "" {
-			as = c.outcome.Idle
-			r.Why = strings.TrimSpace(r.Why + " (it stays open: " + as + ")")
-		}
-		return r, fmt.Sprintf("rulings: %s is ruled fixed, but %s: rule it open, or withdrawn, and say where it is handled or why it never was a problem", c.id, as)
+		r.Verdict = v
+		return r, fmt.Sprintf("rulings: %s is ruled fixed, but the code at its place is as it was: rule it open, or withdrawn, and say where it is handled or why it never was a problem", c.id)
+	default:
+		r.Verdict = v
 	}
-	r.Verdict = v
 	return r, ""
 }
 
-// shows reports whether a reason shows where a wish was fulfilled, or what blocks was fixed: at
-// its place, or in a changed file that it names, or that a finding without a place names. What
-// has no place in the code, or one that is not there, any commit would seem to have fixed.
-func (c *claim) shows(why string) bool {
-	f := c.issue.Finding
-	placed := f.File != "" && !c.outcome.Nowhere
-	switch {
-	case c.fix || len(c.files) == 0:
-		return true
-	case f.Category == pipeline.CategoryHuman && (f.File == "" || c.outcome.Changed && placed):
-		return true
-	case f.Category != pipeline.CategoryHuman && (placed || !f.Severity.Blocks()):
-		return true
-	}
-	if f.File == "" { // "CHANGELOG.md has no entry"
-		why += "\n" + f.Message
-	}
-	return slices.ContainsFunc(c.files, func(file string) bool { return strings.Contains(why, path.Base(file)) })
-}
-
-// find returns the claim that an id means: "F1", or the beginning of its fingerprint.
+// find returns the claim that an id means.
 func (d *docket) find(id string) *claim {
-	id = strings.Trim(strings.TrimSpace(id), "[]()")
 	for _, c := range d.claims {
-		if strings.EqualFold(c.id, id) || len(id) >= 6 && strings.HasPrefix(c.issue.Finding.Fingerprint, strings.ToLower(id)) {
+		if strings.EqualFold(c.id, strings.TrimSpace(id)) {
 			return c
 		}
 	}
@@ -540,72 +388,28 @@ func (d *docket) ids() string {
 	return "listed are " + strings.Join(ids, ", ")
 }
 
-// ruleCriteria rules on the findings of stage one: a criterion is met or it is not.
-// Met after it was not, it is gone when code, or a test that asserts something, has changed
-// since, or the writing that the evidence names. Where the implementer disputes that it was
-// not met, a line of a file that is there withdraws it.
-func ruleCriteria(run *pipeline.Run, list []*claim, answers []pipeline.Compliance, now func(string) (string, bool)) []pipeline.Ruling {
+// ruleCriteria rules on the findings of stage one: a criterion is met or it is not. Met after
+// it was not, it is gone when anything was committed since; where nothing was, and the
+// implementer disputes that it was not met, it is withdrawn.
+func ruleCriteria(run *pipeline.Run, list []*claim, answers []pipeline.Compliance) []pipeline.Ruling {
 	var out []pipeline.Ruling
 	for _, c := range list {
 		f := c.issue.Finding
-		r := pipeline.Ruling{Finding: f.Fingerprint, Changed: c.code}
+		r := pipeline.Ruling{Finding: f.Fingerprint, Changed: c.since}
 		answer := slices.IndexFunc(answers, func(a pipeline.Compliance) bool { return a.Criterion == f.Criterion })
 		switch {
 		case answer < 0 || !asksFor(run.Plan, f):
 			r.Verdict, r.Why = pipeline.VerdictWithdrawn, "the plan does not have this criterion any more"
-		case answers[answer].Met:
-			c.met(run, &r, answers[answer].Evidence, now)
-		default:
+		case !answers[answer].Met:
 			r.Verdict, r.Why = pipeline.VerdictOpen, answers[answer].Evidence
+		case !c.since && disputed(run, c.issue) != "":
+			r.Verdict, r.Why = pipeline.VerdictWithdrawn, answers[answer].Evidence
+		default:
+			r.Verdict, r.Why = pipeline.VerdictFixed, answers[answer].Evidence
 		}
 		out = append(out, r)
 	}
 	return out
-}
-
-// met rules on a criterion that is called met.
-func (c *claim) met(run *pipeline.Run, r *pipeline.Ruling, evidence string, now func(string) (string, bool)) {
-	r.Verdict, r.Why = pipeline.VerdictFixed, evidence
-	r.Changed = c.code || slices.ContainsFunc(c.prose, func(file string) bool { return strings.Contains(evidence, file) })
-	switch {
-	case r.Changed:
-	case disputed(run, c.issue) != "" && namesLine(evidence, now):
-		r.Verdict = pipeline.VerdictWithdrawn
-	default:
-		r.Why += " (it stays open: what was committed since it was not met has no effect on it)"
-	}
-}
-
-// works reports whether a change of a file may change what the code does, or what its
-// tests show.
-func works(f *change.File, now func(string) (string, bool)) bool {
-	return !isProse(f.Path) && f.Effect(now) && (!testname.IsFile(f.Path) || f.Asserts())
-}
-
-// isProse reports whether a file is writing about the work, and not a part of what runs.
-func isProse(name string) bool {
-	switch strings.ToLower(path.Ext(name)) {
-	case ".md", ".markdown", ".rst", ".adoc":
-		return true
-	case ".txt":
-		base := strings.ToLower(path.Base(name))
-		return !strings.HasPrefix(base, "requirements") && !strings.HasPrefix(base, "constraints") && base != "cmakelists.txt"
-	}
-	return false
-}
-
-// lineOf is how evidence names a line: "calc.py:14".
-var lineOf = lazyregexp.New(`([\w./-]+\.\w+):(\d+)`)
-
-// namesLine reports whether a text names a line of a file that the head has.
-func namesLine(evidence string, now func(string) (string, bool)) bool {
-	for _, m := range lineOf.FindAllStringSubmatch(evidence, -1) {
-		content, ok := now(m[1])
-		if n, err := strconv.Atoi(m[2]); ok && err == nil && n > 0 && n <= len(splitLines(content)) {
-			return true
-		}
-	}
-	return false
 }
 
 // asksFor reports whether a plan still has the criterion that a finding says is not met.

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"forge/pipeline"
-	"forge/pipeline/align"
 	"forge/pipeline/config"
 	"forge/pipeline/role"
 	"forge/pipeline/text"
@@ -16,8 +15,8 @@ import (
 )
 
 // On the full track architect and designer of the user interface write at the same time.
-// What they contradict each other in is found by facts first, then by a model whose quotes
-// code looks up; both say who is right, and where they do not agree, a facilitator does.
+// What they contradict each other in is found by a model whose quotes code looks up; both say
+// who is right, and where they do not agree, a facilitator does.
 
 // maxClashes is how many contradictions a model may name.
 const maxClashes = 5
@@ -74,33 +73,17 @@ func checkAsk(what string, i int, a *upstream.Ask, known []string) (bad []string
 	return bad
 }
 
-// byFacts says where a design and a user interface contradict each other, without a model.
-func byFacts(written []role.Artefact) (out []role.Clash) {
-	design, ui := role.Of(written, role.Architect), role.Of(written, role.UX)
-	if design == nil || ui == nil {
-		return nil
-	}
-	for _, c := range align.Between(list(design.Says()), list(ui.Says())) {
-		out = append(out, role.Clash{Kind: c.Kind, Design: c.A, UI: c.B})
-	}
-	return out
-}
-
 var clashForm = object("contradictions", listOf(object(
 	"design", typed("string", "the words of the design, as they stand in one of its statements"),
 	"ui", typed("string", "the words of the user interface, likewise"),
 ), "pairs that cannot both hold; empty where there are none"))
 
-// Align says what the design and the user interface of the run contradict each other in: by
-// facts, and by a model, of whose pairs only those count whose words stand on both sides.
+// Align has a model say what the design and the user interface of the run contradict each
+// other in. Only those pairs count whose words stand on both sides.
 func (a *Agent) Align(ctx context.Context, j Job) ([]role.Clash, pipeline.Usage, error) {
 	p := a.drafting(j, "align")
 	defer p.release()
-	out := byFacts(j.Run.Artefacts)
 	w := p.prompt().say("Find what the design and the user interface of the following task contradict each other in.").task().written()
-	for _, c := range out {
-		w.data("Found already", c.String())
-	}
 	s := w.spec("align", config.RoleChecker, system("align"))
 	s.result = clashForm
 	var seen []role.Clash
@@ -112,15 +95,14 @@ func (a *Agent) Align(ctx context.Context, j Job) ([]role.Clash, pipeline.Usage,
 		seen = nil
 		for _, c := range in.Contradictions {
 			c = role.Clash{Design: strings.TrimSpace(c.Design), UI: strings.TrimSpace(c.UI)}
-			again := slices.ContainsFunc(out, func(o role.Clash) bool { return o.Same(c) })
-			if len(seen) < maxClashes && len(c.String()) <= maxSaid && !again && c.Stands(j.Run.Artefacts) {
+			if len(seen) < maxClashes && len(c.String()) <= maxSaid && c.Stands(j.Run.Artefacts) {
 				seen = append(seen, c)
 			}
 		}
 		return nil
 	}
 	err := p.converse(ctx, s)
-	return append(out, seen...), p.usage, err
+	return seen, p.usage, err
 }
 
 // position is what one side says to a contradiction.
@@ -198,21 +180,13 @@ func (p *phase) position(ctx context.Context, s spec, check func(position) strin
 	return side, err
 }
 
-// yields says why what a side would say instead does not end a contradiction, or begins
-// another one; "" where it does.
+// yields says why what a side would say instead does not end a contradiction; "" where it does.
 func (p *phase) yields(c role.Clash, who role.Role, instead string) string {
-	before := p.job.Run.Artefacts
-	after := role.Yield(before, c, who.Other(), instead, "")
 	switch {
 	case instead == "" || len(instead) > upstream.MaxText:
 		return fmt.Sprintf("text has one to %d bytes", upstream.MaxText)
-	case c.Stands(after):
+	case c.Stands(role.Yield(p.job.Run.Artefacts, c, who.Other(), instead, "")):
 		return "text still says what contradicts: say what you would say where the other holds"
-	}
-	for _, n := range byFacts(after) {
-		if !slices.ContainsFunc(byFacts(before), n.Same) {
-			return "with this text " + n.String()
-		}
 	}
 	return ""
 }

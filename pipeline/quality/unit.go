@@ -56,15 +56,6 @@ func unitOf(word string) (u unit, known bool) {
 	return u, true
 }
 
-// Plain turns a value into bytes, or milliseconds; known is false of any other unit.
-func Plain(v float64, of string) (n float64, size, known bool) {
-	u, known := unitOf(of)
-	if n = v * u.factor; !u.size {
-		n /= 1e6
-	}
-	return n, u.size, known && u.per == ""
-}
-
 // unitWord is a word where it is a unit, else "".
 func unitWord(w string) string {
 	w = strings.TrimRight(w, ".,;:)")

@@ -10,7 +10,6 @@ import (
 // Clash is what the design and the user interface, which were written at the same time,
 // contradict each other in: the words of an item on each side.
 type Clash struct {
-	Kind   string `json:"kind,omitempty"` // of the facts that tell it; "": a model has seen it
 	Design string `json:"design"`
 	UI     string `json:"ui"`
 }
@@ -19,9 +18,6 @@ type Clash struct {
 func (c Clash) String() string {
 	return fmt.Sprintf("the design says %q, but the user interface says %q", c.Design, c.UI)
 }
-
-// Same reports whether two are about the same words.
-func (c Clash) Same(o Clash) bool { return c.Design == o.Design && c.UI == o.UI }
 
 // Of is what a side says.
 func (c Clash) Of(side Role) string {

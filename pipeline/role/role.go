@@ -55,12 +55,11 @@ const (
 
 // Artefact is what a role has written.
 type Artefact struct {
-	Role  Role     `json:"role"`
-	Rev   int      `json:"rev"` // from 1
-	Body  string   `json:"body"`
-	Items []Item   `json:"items,omitempty"`
-	Kept  []string `json:"kept,omitempty"` // contradictions to what is fixed, or to another role, that it keeps
-	By    string   `json:"by,omitempty"`   // the login of the person who wrote it; "": an agent
+	Role  Role   `json:"role"`
+	Rev   int    `json:"rev"` // from 1
+	Body  string `json:"body"`
+	Items []Item `json:"items,omitempty"`
+	By    string `json:"by,omitempty"` // the login of the person who wrote it; "": an agent
 
 	Stale bool `json:"stale,omitempty"` // the task has changed since: it is to be written again
 
@@ -173,17 +172,6 @@ func (a *Artefact) Text() string {
 		lines = append(lines, i.String())
 	}
 	return strings.Join(lines, "\n")
-}
-
-// Says are the artefact's statements alone: without reasons, and without what was weighed
-// and not taken.
-func (a *Artefact) Says() (out []string) {
-	for _, i := range a.Items {
-		if i.Kind != NonGoal {
-			out = append(out, i.Text)
-		}
-	}
-	return out
 }
 
 // Check numbers the items and says what is wrong with an artefact. Before are those of the

@@ -11,17 +11,7 @@ func readBraces(text, lang string) []Token {
 	for s.at < len(text) {
 		s.brace(lang == "js")
 	}
-	calls := func(prev string) bool {
-		switch prev {
-		case "return", "throw", "case", "default", "typeof", "in", "of", "else", "await", "do", "void", "delete":
-			return false
-		}
-		return isWord(prev) || prev == ")" || prev == "]" || prev == "}" || prev == "?." || prev == ">" || strings.HasPrefix(prev, `"`) || strings.HasPrefix(prev, "`")
-	}
-	if lang == "js" {
-		markIdle(s.out, lang)
-	}
-	return ungroup(semicolons(s.out, lang == "js"), calls, lang == "js")
+	return semicolons(s.out, lang == "js")
 }
 
 func (s *lexer) brace(js bool) {

@@ -18,19 +18,8 @@ func readPython(text string) []Token {
 		s.next()
 	}
 	s.end()
-	list := s.out
-	markStatements(list, strings.Contains(text, "__doc__"))
-	markIdle(list, "python")
-	return ungroup(list, callsPython, false)
-}
-
-// callsPython reports whether a parenthesis behind a token is that of a call.
-func callsPython(prev string) bool {
-	switch prev {
-	case "return", "if", "elif", "while", "in", "not", "and", "or", "is", "else", "yield", "await", "assert", "raise", "del", "from", "import", "with":
-		return false
-	}
-	return isWord(prev) || prev == ")" || prev == "]" || prev == "}" || strings.HasPrefix(prev, `"`)
+	markStatements(s.out, strings.Contains(text, "__doc__"))
+	return s.out
 }
 
 type pythonScanner struct {

@@ -1,20 +1,18 @@
 package source
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
 
-// Covers T8: what has no effect is told from what has.
+// What is code is told from comments, docstrings and hints, however it is written.
 func TestSame(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, file, before, after string
 		same                      bool
 	}{
-		{"parentheses", "a.py", "return a + b\n", "return (a + b)\n", true},
-		{"twice", "a.py", "return a + b\n", "return ((a) + b)\n", true},
-		{"over lines", "a.py", "return a + b\n", "return (\n    a\n    + b\n)\n", true},
 		{"that group", "a.py", "return a + b * c\n", "return (a + b) * c\n", false},
 		{"a tuple", "a.py", "return a,\n", "return (a,)\n", false},
 		{"a call", "a.py", "return f\n", "return f()\n", false},
@@ -39,7 +37,6 @@ func TestSame(t *testing.T) {
 		{"a dedent", "a.py", "for a in b:\n    c()\n    d()\n", "for a in b:\n    c()\nd()\n", false},
 		{"wider indents", "a.py", "for a in b:\n  c()\n", "for a in b:\n    c()\n", true},
 		{"a comment", "a.py", "a() # b\n", "a()\n", true},
-		{"assert True", "a.py", "a()\n", "a()\nassert True\n", true},
 		{"f-string alone", "a.py", "a()\n", "a()\nf'{b()}'\n", false},
 		{"await", "a.js", "const a = f()\n", "const a = await f()\n", false},
 		{"semicolon", "a.js", "return a + b;\n", "return a + b\n", true},
@@ -49,15 +46,11 @@ func TestSame(t *testing.T) {
 		{"a loop", "a.js", "for (;;) a()\n", "for (;b;) a()\n", false},
 		{"quotes", "a.ts", "a('x', `y`)\n", "a(\"x\", 'y')\n", true},
 		{"a template", "a.ts", "a(`${x}`)\n", "a('${x}')\n", false},
-		{"parentheses", "a.js", "return a + b\n", "return (a + b);\n", true},
-		{"those of an arrow", "a.js", "f((a) => a)\n", "f((a) => (a))\n", true},
 		{"an object", "a.js", "f(() => {})\n", "f(() => ({}))\n", false},
 		{"a condition", "a.js", "if (a && b) c()\n", "if (a || b) c()\n", false},
 		{"a regular expression", "a.js", "a(/x'/g)\n", "a(/y'/g)\n", false},
 		{"comments", "a.js", "a() // b\n/* c */ d()\n", "a()\nd()\n", true},
 		{"use strict", "a.js", "a()\n", "'use strict'\na()\n", false},
-		{"parentheses", "a.go", "package a\n\nfunc f() int { return a + b }\n", "package a\n\nfunc f() int {\n\treturn (a + b)\n}\n", true},
-		{"those of an operand", "a.go", "package a\n\nvar x = a*b + c\n", "package a\n\nvar x = (a*b) + (c)\n", true},
 		{"those that group", "a.go", "package a\n\nvar x = a*b + c\n", "package a\n\nvar x = a*(b + c)\n", false},
 		{"the right operand", "a.go", "package a\n\nvar x = a - b - c\n", "package a\n\nvar x = a - (b - c)\n", false},
 		{"quotes", "a.go", "package a\n\nvar x = \"a\"\n", "package a\n\nvar x = `a`\n", true},
@@ -67,44 +60,24 @@ func TestSame(t *testing.T) {
 		{"defer", "a.go", "package a\n\nfunc f() {\n\ta()\n}\n", "package a\n\nfunc f() {\n\tdefer a()\n}\n", false},
 		{"a semicolon of Rust", "a.rs", "fn f() { a() }\n", "fn f() { a(); }\n", false},
 		{"an empty statement", "A.java", "a();\n", "a();;\n", true},
-		{"parentheses", "A.java", "return a + b;\n", "return (a + b);\n", true},
 		{"characters", "a.rs", "let a: &'a str = 'b';\n", "let a: &'a str = 'c';\n", false},
 	} {
 		before, ok := Read(c.file, c.before)
 		after, _ := Read(c.file, c.after)
-		if got := Equal(Keep(before, 0), Keep(after, 0)); !ok || got != c.same {
-			t.Errorf("%s, %s: same %v, want %v:\n%v\n%v", c.file, c.name, got, c.same, Keep(before, 0), Keep(after, 0))
+		if got := slices.Equal(code(before), code(after)); !ok || got != c.same {
+			t.Errorf("%s, %s: same %v, want %v:\n%v\n%v", c.file, c.name, got, c.same, code(before), code(after))
 		}
 	}
 }
 
-func TestDiff(t *testing.T) {
-	t.Parallel()
-	read := func(s string) (out []Token) {
-		for _, r := range s {
-			out = append(out, Token{Text: string(r)})
-		}
-		return out
-	}
-	for _, c := range []struct {
-		old, new string
-		want     []Edit
-	}{
-		{"abc", "abc", nil},
-		{"abc", "abxc", []Edit{{2, 2}}},
-		{"abcdef", "axcdf", []Edit{{1, 2}, {4, 5}}},
-		{"abcabba", "cbabac", []Edit{{0, 2}, {3, 3}, {5, 6}, {7, 7}}},
-		{"abcd", "", []Edit{{0, 4}}},
-		{"xay", "ubv", []Edit{{0, 3}}},
-	} {
-		got, ok := Diff(read(c.old), read(c.new))
-		if !ok || len(got) != len(c.want) {
-			t.Errorf("%s to %s: %v, want %v", c.old, c.new, got, c.want)
+// code are the texts of what is code.
+func code(list []Token) (out []string) {
+	for _, t := range list {
+		if t.Kind == Code {
+			out = append(out, t.Text)
 		}
 	}
-	if _, ok := Diff(read(strings.Repeat("a", 2000)), read(strings.Repeat("b", 2000))); ok {
-		t.Error("lists that have nothing in common are compared")
-	}
+	return out
 }
 
 func FuzzRead(f *testing.F) {
@@ -113,8 +86,6 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		for _, file := range []string{"a.py", "a.go", "a.js", "a.c"} {
 			a, _ := Read(file, s)
-			b, _ := Read(file, s+"x")
-			Diff(a, b)
 			last := 0
 			for _, k := range a {
 				if k.Line < last || k.Line > strings.Count(s, "\n")+1 {
@@ -124,28 +95,4 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
-}
-
-// Covers T8: a function is taken out of a class that only holds it, and of no other.
-func TestUnfoldClass(t *testing.T) {
-	t.Parallel()
-	old, _ := Read("a.py", "def f(a):\n    return a\n")
-	const class = "class _C:\n    @staticmethod\n    def f(a):\n        return a\n"
-	for code, want := range map[string]bool{
-		class + "\n\nf = _C.f\n":                                                          true,
-		class + "\n\nx = 1\nf = _C.f\ny = 2":                                              true,
-		class + "\n\nf = _C.f or g\n":                                                     false,
-		class + "\n\ng.f = _C.f\n":                                                        false,
-		class + "\n\nf = _C.f\n_C.f = g\n":                                                false,
-		class + "    f = g(f)\n\n\nf = _C.f\n":                                            false,
-		"class _C(B):\n    def f(a):\n        return a\n\n\nf = _C.f\n":                   false,
-		"class _C:\n    @classmethod\n    def f(a):\n        return a\n\n\nf = _C.f\n":    false,
-		"class _C:\n    def f(a):\n        return __g(a)\n\n\nf = _C.f\n":                 false,
-		"class _C:\n    def f(a):\n        return a\n\n\n@g\nclass D:\n    pass\nf = 1\n": false,
-	} {
-		list, _ := Read("a.py", code)
-		if _, _, _, ok := Unfold(old, list, "f"); ok != want {
-			t.Errorf("%q: taken out %v, want %v", code, ok, want)
-		}
-	}
 }

@@ -3,7 +3,6 @@ package upstream
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 
@@ -105,7 +104,7 @@ func (s Spec) Weaker(r *Reply) string {
 	case Clarify, Tighten:
 		i := slices.IndexFunc(s.Criteria, func(c Item) bool { return c.ID == r.Criterion })
 		verbatim := i >= 0 && s.Asked != nil && s.Asked(r.Criterion, r.Text) && !s.names(r.Text)
-		if i < 0 || !verbatim && !shorter(s.Criteria[i].Text, r.Text) {
+		if !verbatim {
 			return "another text of a criterion may ask for less"
 		}
 	case Add:
@@ -160,23 +159,6 @@ func bare(id string) string {
 		}
 		return -1
 	}, id)
-}
-
-// timed is a sentence that says how long one thing may take, and nothing else: what is
-// faster than it asks is as it asks. A size has no such form: who takes files of at most
-// 10 MB does not take them when 5 MB are the most.
-var timed = lazyregexp.New(`(?i)^((?:the|an?|every|each) [a-z]+(?: [a-z]+)? (?:takes|answers|responds|finishes|completes|loads|starts|` +
-	`is (?:answered|shown|loaded|finished|done)) (?:within|at most|in at most|in less than) )(\d+(?:\.\d+)?)( ?(?:ms|s|milliseconds|seconds|minutes))\.?$`)
-
-// shorter reports whether all that changes between two texts is a bound of time.
-func shorter(old, now string) bool {
-	was, is := timed.FindStringSubmatch(oneLine(old)), timed.FindStringSubmatch(oneLine(now))
-	if was == nil || is == nil || was[1] != is[1] || was[3] != is[3] {
-		return false
-	}
-	before, errBefore := strconv.ParseFloat(was[2], 64)
-	after, errAfter := strconv.ParseFloat(is[2], 64)
-	return errBefore == nil && errAfter == nil && after < before
 }
 
 // same reports whether two texts differ in nothing but case, white space and a last point.

@@ -91,7 +91,6 @@ const (
 	Missed       Kind = "missed"       // a criterion is not met, again
 	Uncovered    Kind = "uncovered"    // the task asks for what no criterion has
 	Contradicted Kind = "contradicted" // a test asks for the contrary of a criterion
-	Target       Kind = "target"       // what is measured does not meet the figure that a criterion asks for, again
 	Quality      Kind = "quality"      // a gate of quality is missed that others than the implementer answer for
 
 	// Before the plan, on the full track.
@@ -189,7 +188,7 @@ func (f *Feedback) Apart() bool { return f.Kind.Early() || f.Part != "" }
 
 // OfTests reports whether it comes of the tests: the work goes back with what failed, whatever
 // is decided.
-func (k Kind) OfTests() bool { return k == Contradicted || k == Quality || k == Target }
+func (k Kind) OfTests() bool { return k == Contradicted || k == Quality }
 
 // Choice says how a feedback is decided.
 type Choice string

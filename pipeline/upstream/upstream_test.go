@@ -37,52 +37,19 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// Covers U3: a criterion changes without a human only where nothing but a bound of time became
-// shorter. A text in other words may ask for less in ways that no list of words has.
+// Covers U3: a text in other words may ask for less in ways that no list of words has, so that
+// a human decides about every one.
 func TestWeaker(t *testing.T) {
-	for _, c := range []struct {
-		old, now string
-		free     bool // no human decides
-	}{
-		{"A page answers within 500 ms", "A page answers within 300 ms", true},
-		{"The search page takes at most 1.5 s.", "The search page takes at most 1 s.", true},
-		{"Every search is answered in less than 2 seconds", "Every search is answered in less than 1 seconds", true},
-
-		{"A page answers within 500 ms", "A page answers within 800 ms", false},
-		{"A page answers within 500 ms", "A page answers within 300 s", false},
-		{"A page answers within 500 ms", "A page answers within 5 ms or within 500 ms", false},
-		{"A page answers within 500 ms", "A page answers within 300 ms in the median", false},
-		{"A page answers within 500 ms", "A cached page answers within 500 ms", false},
-		{"A page answers within 500 ms", "A page answers within five hundred ms", false},
-		{"A page answers within 500 ms", "A page аnswers within 300 ms", false}, // a Cyrillic letter
-		{"A page answers within 500 ms", "It is a goal that a page answers within 500 ms", false},
-		{"A page answers within 500 ms", "A page answers within 500 ms. Das gilt nicht für Gäste.", false},
-		{"A page answers within 1.500 s", "A page answers within 1,400 s", false},
-		{"No page takes at most 500 ms", "No page takes at most 300 ms", false},
-		{"An upload takes at least 5 s", "An upload takes at least 3 s", false},
-		{"Uploads of up to 10 MB are accepted", "Uploads of up to 5 MB are accepted", false},
-		{"The form accepts files of at most 10 MB", "The form accepts files of at most 5 MB", false},
-		{"The session is kept within 30 minutes", "The session is kept within 20 minutes", false},
-		{"A password has at least 8 characters", "A password has at least 9 characters", false}, // who has 8 is locked out
-		{"At least 80 tests pass", "At least 70 tests pass", false},
-		{"Retries 3 times", "Retries 5 times", false},
-		{"The list is sorted", "The list is sorted by name", false},
-		{"The list is sorted", "Die Liste ist möglichst sortiert", false},
-		{"The list is sorted", "The list is sorted lorsque possible", false},
-		{"The list is sorted", "The list is sоrted", false},
-		{"The list is sorted", "The list is sorted behind a switch that is off", false},
-		{"The log never holds passwords", "The log never intentionally holds passwords", false},
-		{"The log holds no passwords", "The log holds no plain passwords", false},
-		{"Works without a network", "Works without a fast network", false},
-		{"Admins may delete, and guests not", "Guests may delete, and admins not", false},
-		{"All users see all orders", "Users see all orders", false},
-		{"Exports CSV, JSON and XML", "Exports CSV and JSON", false},
-		{"Exports CSV by default and XML on demand", "Exports XML by default and CSV on demand", false},
+	for _, c := range []struct{ old, now string }{
+		{"A page answers within 500 ms", "A page answers within 300 ms"},
+		{"A password has at least 8 characters", "A password has at least 9 characters"}, // who has 8 is locked out
+		{"The list is sorted", "Die Liste ist möglichst sortiert"},
+		{"Admins may delete, and guests not", "Guests may delete, and admins not"},
 	} {
 		s := Spec{Criteria: []Item{{"AC1", c.old}}}
 		for _, choice := range []Choice{Clarify, Tighten} {
-			if got := s.Weaker(&Reply{Choice: choice, Criterion: "AC1", Text: c.now}); (got == "") != c.free {
-				t.Errorf("%s: %q → %q: %q, want a human: %v", choice, c.old, c.now, got, !c.free)
+			if s.Weaker(&Reply{Choice: choice, Criterion: "AC1", Text: c.now}) == "" {
+				t.Errorf("%s: %q → %q: no human is asked", choice, c.old, c.now)
 			}
 		}
 	}

@@ -139,7 +139,7 @@ type Options struct {
 	Observer  Observer                                                    // nil: what people do with findings is not looked at
 	Memory    Memory                                                      // nil: nothing is remembered here
 	Outside   map[string]Outside                                          // by the command's name
-	Idle      func(words string) bool                                     // whether a person's words ask for nothing, "thanks"; nil: all may ask for something
+	Idle      func(words string) bool                                     // whether a person's message asks for nothing, "thanks"; nil: all may ask for something
 	Slug      string                                                      // what people's commands begin with; "": command.Slug
 
 	// Settings reads what a run's repository sets by now, for an answer that asks for

@@ -454,7 +454,7 @@ func TestGapsOfOneKindAreOne(t *testing.T) {
 func TestDismissedWordsAreQuestioned(t *testing.T) {
 	t.Parallel()
 	m, run := bare(t, nil)
-	l := pipeline.Learning{Key: "human:1", Scope: run.Repo.Scope(), Type: pipeline.LearningSemantic, Source: pipeline.SourceHuman, Weight: 1, Base: 0.9,
+	l := pipeline.Learning{Key: "gap:1", Scope: run.Repo.Scope(), Type: pipeline.LearningSemantic, Source: pipeline.SourceGap, Weight: 1, Base: 0.9,
 		Author: pipeline.Actor{ID: 3, Login: "ann"}, Content: "Reviews must ask for a zero guard before division.", Created: m.o.Now(), State: pipeline.LearningActive}
 	ids, err := m.save(t.Context(), []pipeline.Learning{l})
 	if err != nil {

@@ -1,7 +1,6 @@
 package phase
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,11 +9,9 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/agent"
-	"forge/pipeline/align"
 	"forge/pipeline/check"
 	"forge/pipeline/config"
 	"forge/pipeline/measure"
-	"forge/pipeline/quality"
 	"forge/pipeline/text"
 )
 
@@ -29,7 +26,6 @@ func (x *Executor) quality(ctx context.Context, run *pipeline.Run, job agent.Job
 	if err := x.gauge(ctx, run, run.Head, report); err != nil {
 		return err
 	}
-	hold(run.Plan, report)
 	if len(report.Failures) == 0 {
 		return nil
 	}
@@ -39,49 +35,6 @@ func (x *Executor) quality(ctx context.Context, run *pipeline.Run, job agent.Job
 		return fmt.Errorf("lay down what the quality gates of %s show: %w", run.Head, err)
 	}
 	return nil
-}
-
-// hold holds what was measured against the figures that the plan's criteria ask for, and the
-// requirements that they are for: "within 500 ms" is not met by 720 ms, whoever says so. One
-// that is missed is a failure of its gate, whatever the settings allow.
-func hold(plan *pipeline.Plan, report *pipeline.TestReport) {
-	if plan == nil {
-		return
-	}
-	for _, m := range report.Measures {
-		n, size, known := quality.Plain(m.Value, m.Unit)
-		if m.Error != "" || !known {
-			continue
-		}
-		measured := align.Measured{Name: m.Name, Size: size, Number: n}
-		for _, c := range plan.Criteria {
-			words := measured.Over(c.Text)
-			for _, q := range plan.Requirements {
-				if words == "" && q.ID == c.For {
-					words = cmp.Or(measured.Over(q.Text), measured.Over(q.Quote))
-				}
-			}
-			if words == "" {
-				continue
-			}
-			said := fmt.Sprintf("%s measured; %s asks for more: %q", measure.Show(m.Value, m.Unit), c.ID, text.Clip(words, 300))
-			miss(report, "quality/"+m.Name, c.ID, said)
-			break
-		}
-	}
-}
-
-// miss notes in a report that a gate misses what a criterion asks for.
-func miss(report *pipeline.TestReport, test, criterion, said string) {
-	for i := range report.Failures {
-		if f := &report.Failures[i]; f.Test == test {
-			f.Misses, f.Error = criterion, f.Error+"\n"+said
-			return
-		}
-	}
-	f := pipeline.Failure{Test: test, Error: said, Cause: pipeline.CauseQuality, Misses: criterion}
-	f.Fingerprint = check.GateFingerprint(test)
-	report.Failures = append(report.Failures, f)
 }
 
 // gauge measures the gates on a commit, each side in a tree of its own.

@@ -26,7 +26,7 @@ import (
 	"forge/cmd/forge/shipping"
 	"forge/cmd/forge/tracing"
 	"forge/github/delivery"
-	"forge/learn"
+	"forge/github/feedback"
 	"forge/learn/impact"
 	"forge/pipeline"
 	"forge/pipeline/agent"
@@ -194,7 +194,7 @@ func (a *App) executorOptions(o Options, agents *agent.Agent) phase.Options {
 func (a *App) engineOptions(o Options) work.Options {
 	opts := work.Options{
 		Paused: a.DB.Paused, Name: processName(), Executor: a.exec, Slug: o.Config.Slug, Logger: o.Log, Settle: o.Config.CallTimeout, Now: o.Now, PollEvery: o.PollEvery, ModelPatience: o.Config.ModelPatience, PartWorkers: o.Config.Parallel.Parts,
-		Answers: o.Config.Answers, ThreadAnswers: o.Config.ThreadAnswers, Remarks: o.Config.Remarks, Idle: learn.AsksForNothing, Answered: a.providers.Answered,
+		Answers: o.Config.Answers, ThreadAnswers: o.Config.ThreadAnswers, Remarks: o.Config.Remarks, Idle: feedback.Idle, Answered: a.providers.Answered,
 		OnEvents: func(run *pipeline.Run, events []pipeline.Event) { a.onEvents(run, events, o.OnEvents) },
 	}
 	if a.local {

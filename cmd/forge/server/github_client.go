@@ -415,6 +415,6 @@ func NewGitHubApp(cfg settings.Config, log *slog.Logger) (*github.App, error) {
 	}
 	return github.New(github.Options{
 		Secrets: finder, BaseURL: cfg.GitHubURL, AppID: cfg.AppID, PrivateKey: key, Slug: cfg.Slug, Label: cfg.Label, LogHosts: cfg.LogHosts,
-		MinWriteInterval: cfg.WriteInterval, Timeout: cfg.CallTimeout, Log: log, UserAgent: "forge/" + Version(), Gaps: true,
+		MinWriteInterval: cfg.WriteInterval, Timeout: cfg.CallTimeout, Log: log, UserAgent: "forge/" + Version(), Gaps: true, Reads: cfg.Reflection,
 	})
 }

@@ -88,7 +88,7 @@ func TestWordsTooLate(t *testing.T) {
 	run := ts.untilState(pipeline.StateVerified)
 	pull := run.Published.Pull.Number
 	acme := ts.gh.As("acme")
-	_, err := acme.Comment(greetRepo, pull, "Thanks, LGTM!")
+	_, err := acme.Comment(greetRepo, pull, "Thanks!")
 	ts.must(err)
 	_, err = ts.gh.As("eve").Comment(greetRepo, pull, "This must not be merged")
 	ts.must(err)

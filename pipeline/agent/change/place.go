@@ -4,8 +4,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	"forge/pipeline/source"
 )
 
 // around is how many lines beside a place still belong to it.
@@ -20,8 +18,7 @@ type Place struct {
 	File      string
 	Line, End int    // End is 0 when it is Line alone
 	Code      string // its lines, where they are known
-	CodeAlone bool   // a change without effect is none, unless the place is of what has none: a comment, a hint
-	About     string // what is said of it
+	CodeAlone bool   // a change of comments is none, unless the place is of one
 }
 
 // Fate is what became of a place.
@@ -31,8 +28,6 @@ type Fate struct {
 	Line    int    // where the place begins now; 0 when that cannot be told
 	End     int    // its last line now, likewise
 	Excerpt string // the change at the place
-	Idle    string // of what has changed and does not count: why
-	Nowhere bool   // the place was not there when it was named
 }
 
 // Follow says what became of a place, by the patch from the older commit to the
@@ -40,16 +35,8 @@ type Fate struct {
 //
 // A place has changed when one of its lines has, a line of the function around it,
 // or one of the three lines before and after it. White space does not count, and with
-// CodeAlone neither does what has no effect; see settle.
+// CodeAlone neither do comments.
 func (c Change) Follow(p Place, now func(file string) (content string, ok bool)) Fate {
-	fate := c.follow(p, now)
-	if p.CodeAlone && fate.Changed {
-		c.settle(&fate, p, now)
-	}
-	return fate
-}
-
-func (c Change) follow(p Place, now func(file string) (content string, ok bool)) Fate {
 	i := slices.IndexFunc(c.Files, func(f *File) bool { return f.From == p.File })
 	if i < 0 {
 		if n := slices.IndexFunc(c.Files, func(f *File) bool { return f.From == "" && f.Path == p.File }); n >= 0 {
@@ -57,7 +44,7 @@ func (c Change) follow(p Place, now func(file string) (content string, ok bool))
 		}
 		content, ok := now(p.File)
 		if !ok {
-			return Fate{Changed: true, Nowhere: true} // it was never there, or is not any more
+			return Fate{Changed: true} // it was never there, or is not any more
 		}
 		p = p.locate(splitLines(content))
 		return Fate{File: p.File, Line: p.Line, End: p.End}
@@ -75,7 +62,7 @@ func (c Change) follow(p Place, now func(file string) (content string, ok bool))
 	p = p.locate(old)
 	last := max(p.Line, p.End)
 	if p.Line > len(old) {
-		return Fate{Changed: len(f.hunks) > 0, Nowhere: true, File: f.Path, Excerpt: clipText(f.Text())}
+		return Fate{Changed: len(f.hunks) > 0, File: f.Path, Excerpt: clipText(f.Text())}
 	}
 	from, to := surroundings(old, p)
 	fate := Fate{File: f.Path}
@@ -83,7 +70,7 @@ func (c Change) follow(p Place, now func(file string) (content string, ok bool))
 	if c := commentsOf(f.Path); p.CodeAlone && !slices.ContainsFunc(old[p.Line-1:min(last, len(old))], c.in) {
 		of = c
 	}
-	fate.Changed, fate.Excerpt = f.touches(from, to, of, p.CodeAlone && source.Knows(f.Path))
+	fate.Changed, fate.Excerpt = f.touches(from, to, of)
 	fate.Line = f.moved(p.Line)
 	if p.End > 0 && fate.Line > 0 {
 		if end := f.moved(p.End); end == fate.Line+p.End-p.Line {
@@ -168,15 +155,15 @@ func (f *File) before(now []string) []string {
 }
 
 // touches reports whether any of the old lines from and to has changed, or anything
-// was put between them, and shows where. Comments that begin with a mark do not count, ""
-// is none, and white space does not, unless all does.
-func (f *File) touches(from, to int, of comments, all bool) (changed bool, excerpt string) {
+// was put between them, and shows where. White space does not count, nor do comments of some
+// form.
+func (f *File) touches(from, to int, of comments) (changed bool, excerpt string) {
 	var b strings.Builder
 	for i := range f.hunks {
 		h := &f.hunks[i]
 		hit := false
 		for _, e := range h.edits(of, indented(f.Path)) {
-			hit = hit || (all || !e.blank) && (e.count == 0 && e.old > from-1 && e.old <= to+1 || e.count > 0 && e.old <= to && e.old+e.count-1 >= from)
+			hit = hit || !e.blank && (e.count == 0 && e.old > from-1 && e.old <= to+1 || e.count > 0 && e.old <= to && e.old+e.count-1 >= from)
 		}
 		if hit {
 			h.write(&b)
