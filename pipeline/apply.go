@@ -6,15 +6,10 @@ import (
 )
 
 // Apply folds one event into the run. It never fails: an event that does not fit
-// the run's state changes nothing but Seq, and types that this version does not
-// know are passed over, so that an older program can show a newer log; Unknown tells that
-// it is not to work on it.
+// the run's state changes nothing but Seq.
 func (r *Run) Apply(e Event) {
 	r.Seq = e.Seq
 	r.Updated = e.Time
-	if r.Unknown == "" && !known[e.Type] {
-		r.Unknown = e.Type
-	}
 	if r.State == "" && e.Type != EventRunStarted {
 		return
 	}

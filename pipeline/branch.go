@@ -115,7 +115,7 @@ func (r *Run) moved(e Event) {
 	if e.Data.Head == "" || e.Data.Head == r.Head || r.State.Ended() {
 		return
 	}
-	if e.Data.Ruled { // who pushes may have done it
+	if r.Part == nil && len(r.Requested) > 0 && e.Data.Lost == "" { // who pushes may have done it
 		r.handOver(cmp.Or(r.Published.Head, r.Head))
 	}
 	r.move(e.Data.Head)

@@ -123,8 +123,9 @@ const (
 	EventReflection EventType = "reflection.completed"          // Data.Reflection
 )
 
-// known are the types of events that this version knows, those that change nothing in a run
-// among them.
+// Known reports whether the type is one of those above.
+func (t EventType) Known() bool { return known[t] }
+
 var known = map[EventType]bool{
 	EventRunStarted: true, EventRunStopped: true, EventRunResumed: true, EventRunVerified: true, EventRunAccepted: true,
 	EventRunCancelled: true, EventRunFailed: true, EventRunSkipped: true, EventRunReset: true, EventRunReopened: true,
@@ -196,8 +197,6 @@ type Data struct {
 	SkillsLeft     []string           `json:"skills_left,omitempty"`  // of a plan: skills of the repository that agents do not get, and why
 	Head           string             `json:"head,omitempty"`
 	Note           string             `json:"note,omitempty"`
-	Look           bool               `json:"look,omitempty"`  // of a push by somebody else: merged modules may not be on the branch any more
-	Ruled          bool               `json:"ruled,omitempty"` // of a push by somebody else: what people had requested before is for the review of what they pushed; false in older logs
 	Apart          bool               `json:"apart,omitempty"` // of a run that goes on: its branch does not merge into the very base that it was made from
 	Lost           string             `json:"lost,omitempty"`  // nobody pushed: this commit, which was not pushed, went with the machine that made it
 }
@@ -458,10 +457,10 @@ type Await struct {
 	Woken bool        `json:"woken,omitempty"` // there is news: look again now
 	Model bool        `json:"model,omitempty"` // it is a model's provider that is waited for, and not checks
 
-	GitHub bool `json:"github,omitempty"` // it is GitHub, which is called too often; false in older logs
+	GitHub bool `json:"github,omitempty"` // it is GitHub, which is called too often
 	Asked  bool `json:"asked,omitempty"`  // a person wants it tried now, whatever the service asked for
 
-	// Of a model's provider; empty in older logs.
+	// Of a model's provider.
 	Service string    `json:"service,omitempty"` // as its fault says
 	Refused time.Time `json:"refused,omitzero"`  // when it last refused this run
 	Back    time.Time `json:"back,omitzero"`     // when a call began that it has answered since, for whichever run
@@ -476,7 +475,7 @@ type Update struct {
 	Parent    string       `json:"parent"`              // SHA of the branch before
 	Head      string       `json:"head"`                // SHA of the merge; equal to Parent when there was nothing to take in
 	Conflicts []string     `json:"conflicts,omitempty"` // paths that did not merge by themselves; then there is no merge
-	Markers   string       `json:"markers,omitempty"`   // with conflicts: the merge's tree, with markers where they are; "" in older runs
+	Markers   string       `json:"markers,omitempty"`   // with conflicts: the merge's tree, with markers where they are
 	Resolved  string       `json:"resolved,omitempty"`  // how the implementer merged what did not merge by itself
 	Met       []module.Met `json:"met,omitempty"`       // then: the commits of people that it was in conflict with
 	Gone      []string     `json:"gone,omitempty"`      // of a look: merged modules that are not on the branch any more

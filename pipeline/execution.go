@@ -9,7 +9,7 @@ import (
 // Execution is where a run stands in carrying out its phases.
 type Execution struct {
 	Active   *PhaseRef      `json:"active,omitempty"`   // the phase that was entered and has no result yet
-	Last     *execution     `json:"last,omitempty"`     // of a phase, the last one, until it has a result; nil in older runs
+	Last     *execution     `json:"last,omitempty"`     // of a phase, the last one, until it has a result
 	Await    *Await         `json:"await,omitempty"`    // what the active phase waits for outside of Forge
 	Tested   *TestReport    `json:"tested,omitempty"`   // what the tests of the head showed, while the test phase has no result yet: luck gets no second try
 	Fault    *Fault         `json:"fault,omitempty"`    // the last one, until something succeeds

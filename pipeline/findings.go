@@ -11,9 +11,7 @@ import (
 func (r *Run) reviewed(it *Iteration) {
 	seen := map[string]bool{}
 	review := *it.Review
-	if review.Identity == 0 { // else their fingerprints are those of the run already
-		review.Findings = r.recognise(review.Findings, PhaseReview)
-	}
+
 	it.Review = &review
 	head := ""
 	if review.Ruled {
@@ -200,10 +198,9 @@ func (l *Loop) dismissed(fingerprint string) bool {
 }
 
 // dismiss marks a finding as dismissed by a human, or takes that back. The word of
-// people without write access lets nothing pass; older logs, which name nobody in
-// the event, did not look at that.
+// people without write access lets nothing pass.
 func (r *Run) dismiss(s *Signal, by *Actor) {
-	if s == nil || s.Finding == "" || by != nil && !s.Off && !(s.Weight > 0) {
+	if s == nil || s.Finding == "" || by == nil || !s.Off && !(s.Weight > 0) {
 		return
 	}
 	for i := range r.Findings {
@@ -211,11 +208,8 @@ func (r *Run) dismiss(s *Signal, by *Actor) {
 		switch {
 		case is.Fingerprint() != s.Finding:
 		case !s.Off && is.State == IssueOpen:
-			is.State = IssueDismissed
-			if by != nil {
-				is.By = *by
-				r.letStay()
-			}
+			is.State, is.By = IssueDismissed, *by
+			r.letStay()
 		case s.Off && is.State == IssueDismissed:
 			is.State, is.By = IssueOpen, Actor{}
 		}
@@ -226,7 +220,7 @@ func (r *Run) dismiss(s *Signal, by *Actor) {
 func (l *Loop) wanted(fingerprint string) {
 	for i := range l.Findings {
 		is := &l.Findings[i]
-		if is.Phase == PhaseReview && is.Fingerprint() == fingerprint && (is.State == IssueAccepted || is.State == IssueDismissed && is.By.Login != "") {
+		if is.Phase == PhaseReview && is.Fingerprint() == fingerprint && (is.State == IssueAccepted || is.State == IssueDismissed) {
 			is.State, is.By = IssueOpen, Actor{}
 		}
 	}
@@ -322,7 +316,7 @@ func (r *Run) letStay() {
 	tests := *it.Tests
 	tests.Tampered = slices.DeleteFunc(slices.Clone(tests.Tampered), func(f Finding) bool {
 		return slices.ContainsFunc(r.Findings, func(is Issue) bool {
-			return is.Phase == PhaseTest && is.Fingerprint() == f.Fingerprint && is.State == IssueDismissed && is.By.Login != ""
+			return is.Phase == PhaseTest && is.Fingerprint() == f.Fingerprint && is.State == IssueDismissed
 		})
 	})
 	if len(tests.Tampered) < len(it.Tests.Tampered) {

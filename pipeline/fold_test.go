@@ -1,7 +1,6 @@
 package pipeline_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -12,28 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 )
-
-// A bounce that was recorded without the next implementer, as an older log may
-// have it, goes on all the same.
-func TestReworkAfterBounceAlone(t *testing.T) {
-	t.Parallel()
-	for _, from := range []Phase{PhaseReview, PhaseTest} {
-		p := pipelinetest.New(config.Default(), Task{Issue: 1})
-		if err := p.Play("plan ok\nimplement a\n"); err != nil {
-			t.Fatal(err)
-		}
-		p.Step()
-		p.Append(Event{Type: EventPhaseFailed, Data: Data{Fault: &Fault{Class: FaultAgent}, Phase: &PhaseRef{Phase: PhaseReview}}}, Event{Type: EventBounce, Data: Data{Bounce: &Bounce{Phase: from}}})
-		ref, working := p.Step()
-		want := PhaseRef{Phase: PhaseImplement, Iteration: 2, Attempt: 1, Mode: ModeFixFailures}
-		if from == PhaseReview {
-			want.Mode = ModeFixFindings
-		}
-		if !working || *ref != want {
-			t.Errorf("after a bounce from %s: %+v, want %+v", from, ref, want)
-		}
-	}
-}
 
 // Covers I3, I4: steps and tools are counted, and what they cost is booked.
 func TestSteps(t *testing.T) {
@@ -66,9 +43,8 @@ func TestAnswerToAWrongCommand(t *testing.T) {
 	}
 }
 
-// A look at what a phase waits for never comes after its time limit, and a bounce
-// of an older log, which named no target, went to the implementer.
-func TestOlderLogs(t *testing.T) {
+// A look at what a phase waits for never comes after its time limit.
+func TestLateLook(t *testing.T) {
 	t.Parallel()
 	p := pipelinetest.New(config.Default(), Task{Issue: 1})
 	if err := p.Play("plan ok\nimplement a\nreview error x\nimplement b\nreview ok\n"); err != nil {
@@ -79,10 +55,5 @@ func TestOlderLogs(t *testing.T) {
 	p.Append(Event{Type: EventPhaseWaiting, Data: Data{Phase: p.Run.Active, Await: &Await{What: "checks", Next: late.Add(time.Hour), Until: late}}})
 	if at, _ := p.Run.Alarm(); !at.Equal(late) {
 		t.Errorf("Alarm = %v, want %v", at, late)
-	}
-	p.Append(Event{Type: EventDismissed}) // of which nothing is known any more
-	p.Run.Bounces[0].Target = ""
-	if pad := p.Run.Scratchpad(); !strings.Contains(pad, "**Sent back** by review to implement with 1 issue") {
-		t.Errorf("Scratchpad = %s", pad)
 	}
 }

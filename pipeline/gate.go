@@ -11,7 +11,6 @@ import (
 	"forge/pipeline/command"
 	"forge/pipeline/config"
 	"forge/pipeline/module"
-	"forge/pipeline/role"
 	"forge/pipeline/text"
 	"forge/pipeline/upstream"
 )
@@ -56,12 +55,11 @@ type Choice struct {
 type Answer struct {
 	Gate    string    `json:"gate,omitempty"`
 	Choice  string    `json:"choice"`
-	N       int       `json:"n,omitempty"`       // of continue
-	Micros  int64     `json:"usd,omitempty"`     // of raise, in micro-dollars
-	Text    string    `json:"text,omitempty"`    // free words, for the next attempt (lessons 19)
-	Way     string    `json:"way,omitempty"`     // of choose with a letter and words besides: the way out that the letter stands for
-	Back    bool      `json:"back,omitempty"`    // of words that let an ended run go on: the work goes back with them first
-	Reading int       `json:"reading,omitempty"` // the method by which what is written for a role is read; 0 in older logs
+	N       int       `json:"n,omitempty"`    // of continue
+	Micros  int64     `json:"usd,omitempty"`  // of raise, in micro-dollars
+	Text    string    `json:"text,omitempty"` // free words, for the next attempt (lessons 19)
+	Way     string    `json:"way,omitempty"`  // of choose with a letter and words besides: the way out that the letter stands for
+	Back    bool      `json:"back,omitempty"` // of words that let an ended run go on: the work goes back with them first
 	By      Actor     `json:"by"`
 	Via     string    `json:"via"` // comment, box, button, cli, label
 	Comment int64     `json:"comment,omitempty"`
@@ -307,9 +305,6 @@ func (g *Gate) read(a *Answer, cmd command.Line, slug string) string {
 			return fmt.Sprintf("`choose` does not take %q here: %s.", text.Clip(cmd.Args, 100), g.words(slug))
 		}
 		a.Text = strings.TrimSpace(cmd.Args + "\n" + a.Text)
-		if g.Guard != nil && g.Guard.Name == GuardRole {
-			a.Reading = role.Reading
-		}
 	case "approve":
 		if cmd.Args != "" && (cmd.Args != "all" || g.Kind != GateApproval) {
 			return fmt.Sprintf("`approve` does not take %q here: %s.", cmd.Args, g.words(slug))

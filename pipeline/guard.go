@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"forge/pipeline/config"
 	"forge/pipeline/text"
 )
 
@@ -219,7 +218,7 @@ func (r *Run) diminishing(b *Bounce) *Guard {
 		}
 		last = next
 	}
-	if against < cmp.Or(r.Config.Loop.Evidence, config.Evidence) {
+	if against < r.Config.Loop.Evidence {
 		return nil
 	}
 	detail := fmt.Sprintf("after %s of %s no less is left than before: %s, weighing %d by severity; it was %s, weighing %d",

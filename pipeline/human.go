@@ -46,7 +46,7 @@ func (r *Run) Notice(n Notice, at time.Time) ([]Event, string) {
 			return nil, "push of what the run is making" // were it not, the next commit would find the branch moved
 		}
 		actor := n.Actor
-		events := ev(EventBranchMoved, r.moves(Data{Head: n.Head, Actor: &actor}))
+		events := ev(EventBranchMoved, Data{Head: n.Head, Actor: &actor})
 		if g := r.Gate(); g != nil && g.Guard != nil && g.Guard.Name == GuardNoProgress && r.Part == nil && !actor.Bot { // they have done it themselves
 			events = append(events, r.sentOn(actor, viaPush, at)...)
 		}
@@ -122,7 +122,7 @@ func (r *Run) retargeted(n Notice, ev func(EventType, Data) []Event) ([]Event, s
 // knows reports whether a push brings nothing that the run has not seen. What it has made or
 // judged may come back late, but not from the head that it is at: that sets the branch back.
 func (r *Run) knows(n Notice) bool {
-	late := n.Own && r.made(n.Head) && (n.Before == "" || n.Before != r.Head)
+	late := n.Own && r.made(n.Head) && n.Before != r.Head
 	return n.Head == r.Head || n.Head == r.Published.Head || late
 }
 
@@ -203,7 +203,6 @@ func sameWish(a, b Task) bool {
 }
 
 // wishChanged lets the run plan again because somebody who may has changed the task.
-// In older logs nobody is named: there it changed nothing but the text.
 func (r *Run) wishChanged(by *Actor) {
 	if by == nil || r.State.Ended() && !r.Reopenable() {
 		return

@@ -42,7 +42,7 @@ func TestPushOfWhatIsOld(t *testing.T) {
 		name, head, before string
 		moved              bool
 	}{
-		{"late", "h1", "base", false}, {"late, of an older server", "h1", "", false}, {"set back", "h1", "h2", true}, {"set back to the base", "base", "h2", true},
+		{"late", "h1", "base", false}, {"set back", "h1", "h2", true}, {"set back to the base", "base", "h2", true},
 		{"the head again", "h2", "h1", false},
 	} {
 		for _, state := range []pipeline.State{pipeline.StateRunning, pipeline.StateVerified} {
@@ -70,7 +70,7 @@ func TestLostIsNoPush(t *testing.T) {
 		if r.Head != c.from || r.Foreign || r.Counters.Moved != 0 {
 			t.Errorf("%s: lost, the run is at %s, foreign %t, moved %d times", c.name, r.Head, r.Foreign, r.Counters.Moved)
 		}
-		push.Apply(pipeline.Event{Seq: 1, Type: pipeline.EventBranchMoved, Data: push.Moved("h3", "")})
+		push.Apply(pipeline.Event{Seq: 1, Type: pipeline.EventBranchMoved, Data: pipeline.Data{Head: "h3"}})
 		if push.Head != "h3" || !push.Foreign || push.Counters.Moved != 1 {
 			t.Errorf("%s: pushed, the run is at %s, foreign %t, moved %d times", c.name, push.Head, push.Foreign, push.Counters.Moved)
 		}

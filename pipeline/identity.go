@@ -8,14 +8,6 @@ import (
 	"forge/pipeline/text"
 )
 
-// How much of their words two messages must share, by Dice's coefficient, to be
-// the same thing said twice: about the same lines, or elsewhere in the same file.
-// Both were set on testdata/identity.txt, which says what they get right.
-const (
-	alikeSameCode  = 0.55
-	alikeElsewhere = 0.85
-)
-
 // fillers are words that say nothing about what a message is about.
 var fillers = strings.Fields(`a an and are as at be been but by can could does for from has have here if in into is it its
 	may might no not of on or should so than that the then there this to was when where which will with would you your code line function`)
@@ -68,53 +60,6 @@ func sameCode(a, b *Finding) bool {
 	return ca == cb || strings.Contains(ca, cb) || strings.Contains(cb, ca)
 }
 
-// SameMatter reports that two findings, whose fingerprints differ, are most
-// probably one, by the words that they share. It is the second of two looks, in
-// logs whose reviews do not say how their findings were identified.
-func (a *Finding) SameMatter(b *Finding) (float64, bool) {
-	if a.Criterion != b.Criterion || a.File != b.File || a.Category != b.Category && (a.Rule == "" || a.Rule != b.Rule) {
-		return 0, false
-	}
-	s, limit := alike(a.Message, b.Message), alikeElsewhere
-	if a.Code != "" && sameCode(a, b) {
-		limit = alikeSameCode
-	}
-	return s, s >= limit
-}
-
-// recognise gives findings the fingerprints under which the run knows them
-// already. The list is copied: events do not change.
-func (r *Run) recognise(list []Finding, phase Phase) []Finding {
-	out := slices.Clone(list)
-	taken := map[string]bool{}
-	for _, f := range out {
-		taken[f.Fingerprint] = true
-	}
-	for i := range out {
-		f := &out[i]
-		var best *Issue
-		most := 0.0
-		for k := range r.Findings {
-			is := &r.Findings[k]
-			if is.Phase != phase {
-				continue
-			}
-			if is.Fingerprint() == f.Fingerprint {
-				best = nil
-				break
-			}
-			if s, same := is.Finding.SameMatter(f); same && s > most && !taken[is.Fingerprint()] {
-				best, most = is, s
-			}
-		}
-		if best != nil {
-			f.Fingerprint = best.Fingerprint()
-			taken[f.Fingerprint] = true
-		}
-	}
-	return out
-}
-
 // alikeFailure is how much of their words the errors of a test must share to be the
 // same failure, set on testdata/failures.txt.
 const alikeFailure = 0.6
@@ -138,8 +83,9 @@ func sameError(a, b string) (float64, bool) {
 	return s, s >= alikeFailure
 }
 
-// recogniseFailures is recognise for the failures of a test run: the same test, with
-// an error that says the same of other values. The list is copied.
+// recogniseFailures gives the failures of a test run the fingerprints under which the run
+// knows them already: of the same test, with an error that says the same of other values.
+// The list is copied: events do not change.
 func (r *Run) recogniseFailures(list []Failure) []Failure {
 	out := slices.Clone(list)
 	taken, known := map[string]bool{}, map[string][]*Issue{}

@@ -28,7 +28,7 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// What lock files say and no manifest asks for stands in the report; older logs have none.
+// What lock files say and no manifest asks for stands in the report.
 func TestReportOfLockedAlone(t *testing.T) {
 	t.Parallel()
 	run := &Run{}

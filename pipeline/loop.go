@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -142,7 +141,7 @@ type Bounce struct {
 // To says where the work goes back to, for people: a phase, or modules by their names.
 func (b *Bounce) To() string {
 	if b.Target != TargetModule || len(b.Parts) == 0 {
-		return string(cmp.Or(b.Target, TargetImplement))
+		return string(b.Target)
 	}
 	names := slices.Sorted(maps.Keys(b.Parts))
 	owned := slices.Concat(slices.Collect(maps.Values(b.Parts))...)

@@ -344,11 +344,7 @@ func (r *Run) KnownInParts() map[string]KnownFailure {
 	out := map[string]KnownFailure{}
 	for _, p := range r.Parts {
 		for i, test := range p.Known {
-			known := KnownFailure{Login: p.By, Run: p.Run, Head: p.Head}
-			if i < len(p.Errors) {
-				known.Error = p.Errors[i]
-			}
-			out[test] = known
+			out[test] = KnownFailure{Login: p.By, Error: p.Errors[i], Run: p.Run, Head: p.Head}
 		}
 	}
 	return out
@@ -536,7 +532,7 @@ func (r *Run) partChanged(p, in *module.Part, e Event) {
 			p.Know(test, p.OwedAs[i])
 		}
 		for i, test := range own.Known { // what was found at its merge
-			if own.State == p.State && own.Head == p.Head && i < len(own.Errors) {
+			if own.State == p.State && own.Head == p.Head {
 				p.Know(test, own.Errors[i])
 			}
 		}
@@ -550,11 +546,8 @@ func (r *Run) partChanged(p, in *module.Part, e Event) {
 	if p.Denied = own.Denied; p.Insists > own.Insists {
 		p.Denied, p.Told = "", ""
 	}
-	switch {
-	case !in.Ended.IsZero() && (in.State != own.State || own.Ended.IsZero()): // else it only tells once more
+	if !in.Ended.IsZero() && (in.State != own.State || own.Ended.IsZero()) { // else it only tells once more
 		p.Ended = in.Ended
-	case in.Ended.IsZero() && p.Passed(): // of an older run
-		p.Ended = e.Time
 	}
 	r.heard(p, e.Data.Upstream)
 	if p.Simpler != "" && (p.Simpler != own.Simpler || !slices.Equal(p.Criteria, own.Criteria)) {

@@ -9,31 +9,15 @@ import (
 	"forge/pipeline/text"
 )
 
-// moves is the event that the run's branch was moved to a head by somebody else. Modules may
-// be merged that are not on it any more: that is looked at before anything goes on. Older
-// logs do not ask for it.
-func (r *Run) moves(d Data) Data {
-	d.Look = slices.ContainsFunc(r.Parts, func(p module.Part) bool { return p.Merged != "" })
-	d.Ruled = r.Part == nil && len(r.Requested) > 0
-	return d
-}
-
-// Moved is that event's data, for who finds the branch at another head.
-func (r *Run) Moved(head, why string) Data { return r.moves(Data{Head: head, Note: why}) }
-
-// LostHead is that event's data where nobody pushed: the run's head was not pushed, and went
-// with the machine that made it.
+// LostHead is the data of the event that the run's branch was moved, where nobody pushed: the
+// run's head was not pushed, and went with the machine that made it.
 func (r *Run) LostHead() Data {
-	d := r.Moved(cmp.Or(r.Published.Head, r.Base), "the commit "+r.Head+" was lost with the machine that made it")
-	d.Lost, d.Ruled = r.Head, false
-	return d
+	return Data{Head: cmp.Or(r.Published.Head, r.Base), Lost: r.Head, Note: "the commit " + r.Head + " was lost with the machine that made it"}
 }
 
-// unsure notes that merged modules may not be on the branch any more.
+// unsure notes that merged modules may not be on the branch any more, which somebody moved: that is
+// looked at before anything goes on.
 func (r *Run) unsure(d Data) {
-	if !d.Look {
-		return
-	}
 	why, by := d.Note, ""
 	if d.Actor != nil {
 		by = d.Actor.Login

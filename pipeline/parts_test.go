@@ -167,7 +167,7 @@ func TestAnswerNamesTheModuleThatAsks(t *testing.T) {
 func TestBounceNamesModules(t *testing.T) {
 	t.Parallel()
 	for want, b := range map[string]Bounce{
-		"implement":                            {Issues: []string{"x"}},
+		"implement":                            {Target: TargetImplement, Issues: []string{"x"}},
 		"plan":                                 {Target: TargetPlan, Issues: []string{"x"}},
 		"the module tax":                       {Target: TargetModule, Issues: []string{"x"}, Parts: map[string][]string{"tax": {"x"}}},
 		"the modules a, b and the integration": {Target: TargetModule, Issues: []string{"x", "y", "z"}, Parts: map[string][]string{"b": {"x"}, "a": {"y"}}},
@@ -328,7 +328,7 @@ func TestPartBudget(t *testing.T) {
 }
 
 // Covers V6, V10: a module ends once each time that its work ends; that its run tells of it
-// again, as it does when the whole has ended, moves nothing. Older runs do not tell when.
+// again, as it does when the whole has ended, moves nothing.
 func TestModuleEndsOnce(t *testing.T) {
 	t.Parallel()
 	at := func(minute int) time.Time { return time.Date(2026, 7, 1, 12, minute, 0, 0, time.UTC) }
@@ -336,18 +336,13 @@ func TestModuleEndsOnce(t *testing.T) {
 	parent := &Run{ID: 7, State: StateRunning, Plan: split("a")}
 	for i, step := range []struct {
 		state State
-		older bool
 		want  int
 	}{
-		{StateRunning, false, -1}, {StateVerified, false, 1}, {StateVerified, false, 1}, {StateRunning, false, 1}, {StateVerified, false, 4},
-		{StateVerified, true, 5}, {StateVerified, false, 5}, {StateCancelled, false, 7}, {StateCancelled, false, 7},
+		{StateRunning, -1}, {StateVerified, 1}, {StateVerified, 1}, {StateRunning, 1}, {StateVerified, 4}, {StateVerified, 4},
+		{StateCancelled, 6}, {StateCancelled, 6},
 	} {
 		child.Rev, child.State, child.Updated = int64(i+1), step.state, at(i)
-		part := child.AsPart()
-		if step.older {
-			part.Ended = time.Time{}
-		}
-		parent.Apply(Event{Type: EventModuleChanged, Seq: int64(i + 1), Time: at(i), Data: Data{Part: part}})
+		parent.Apply(Event{Type: EventModuleChanged, Seq: int64(i + 1), Time: at(i), Data: Data{Part: child.AsPart()}})
 		want := time.Time{}
 		if step.want >= 0 {
 			want = at(step.want)

@@ -43,7 +43,7 @@ func (r *Run) reopen(e Event) {
 	switch {
 	case e.Data.Head != "" && e.Data.Head != r.Head:
 		r.move(e.Data.Head)
-		r.unsure(Data{Head: e.Data.Head, Actor: e.Data.Actor, Look: e.Data.Look})
+		r.unsure(Data{Head: e.Data.Head, Actor: e.Data.Actor})
 		r.Foreign = r.Part != nil
 	case a != nil && a.Text != "":
 		r.Notes = append(r.Notes, fmt.Sprintf("%s: %s", a.By.Login, a.Text))
@@ -132,7 +132,6 @@ func (r *Run) noticeAfter(n Notice, ev func(EventType, Data) []Event, at time.Ti
 		}
 		e := reopening(n.Actor, n.Actor.Login+" pushed "+text.ShortSHA(n.Head), at)
 		e.Data.Head = n.Head
-		e.Data = r.moves(e.Data)
 		return []Event{e}, fmt.Sprintf("the run goes on: %s is reviewed and tested", text.ShortSHA(n.Head))
 	case NoticeIssueEdited:
 		return r.edits(n, ev)
@@ -163,7 +162,6 @@ func (r *Run) openedAgain(n Notice, ev func(EventType, Data) []Event, at time.Ti
 	}
 	e := reopening(n.Actor, n.Actor.Login+" opened it again with "+text.ShortSHA(n.Head), at)
 	e.Data.Head = n.Head
-	e.Data = r.moves(e.Data)
 	return append(events, e), fmt.Sprintf("the run goes on: %s is reviewed and tested", text.ShortSHA(n.Head))
 }
 

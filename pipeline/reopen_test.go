@@ -150,7 +150,6 @@ func TestLetPass(t *testing.T) {
 	r.Findings = []Issue{
 		{Phase: PhaseReview, State: "dismissed", By: Actor{Login: "eve"}, Finding: &Finding{Severity: SeverityCritical, Message: "it leaks"}},
 		{Phase: PhaseReview, State: "dismissed", By: Actor{Login: "eve"}, Finding: &Finding{Severity: SeverityInfo, Message: "a nit"}},
-		{Phase: PhaseReview, State: "dismissed", Finding: &Finding{Severity: SeverityError, Message: "in an older run"}},
 	}
 	want := "allowed by the settings: 1 test failed before this work and still fails: TestA; let pass by @ann: 1 test failed before; let pass by @bob: it looks odd; " +
 		"let pass by @dora: 2 tests failed before this work and still fail: TestB, TestD; let pass by @eve: a finding (critical), dismissed: it leaks"
@@ -210,7 +209,7 @@ func TestLastFault(t *testing.T) {
 	}
 	r.Apply(Event{Type: EventPhaseEntered, Data: Data{Phase: &PhaseRef{Phase: PhaseImplement, Iteration: 1, Attempt: 5}}})
 	if r.LastFault() != "" {
-		t.Errorf("an older log: %q", r.LastFault())
+		t.Errorf("where nothing is known of the head: %q", r.LastFault())
 	}
 }
 
@@ -272,7 +271,7 @@ func TestHeldBackIsNamed(t *testing.T) {
 	r.Iterations[0].Review.Suppressed = []SuppressedFinding{
 		{Finding: Finding{Severity: SeverityError, Message: "it loses the sign"}, By: Actor{Login: "ann"}, At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Pull: 46, Comment: 5},
 		{Finding: Finding{Severity: SeverityWarning, Message: "a nit"}, By: Actor{Login: "ann"}},
-		{Finding: Finding{Severity: SeverityError, Message: "in an older run"}},
+		{Finding: Finding{Severity: SeverityError, Message: "by what was learnt"}},
 	}
 	got := r.Exceptions()
 	want := "1 error held back, dismissed by @ann on 2026-01-02 in https://github.com/acme/shop/pull/46#discussion_r5 : it loses the sign"

@@ -98,7 +98,7 @@ func (r *Run) toWrite(who role.Role) string {
 // wroteByHand takes in what a human has written in the place of a role.
 func (r *Run) wroteByHand(g *Guard, a *Answer) {
 	if len(g.About) == 1 {
-		wrote := role.FromWords(a.Reading, role.Role(g.About[0]), a.Text, a.By.Login, role.Items(r.Artefacts, role.Analyst))
+		wrote := role.FromWords(role.Role(g.About[0]), a.Text, a.By.Login, role.Items(r.Artefacts, role.Analyst))
 		r.Artefacts = role.Put(r.Artefacts, wrote)
 	}
 }

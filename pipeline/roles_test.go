@@ -1,12 +1,10 @@
 package pipeline_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
 	. "forge/pipeline"
-	"forge/pipeline/command"
 	"forge/pipeline/config"
 	"forge/pipeline/pipelinetest"
 	"forge/pipeline/role"
@@ -129,33 +127,6 @@ func TestWhoActs(t *testing.T) {
 	for _, track := range []string{"", "standard"} {
 		if _, got := entered(t, track, "plan ok", by(config.Roles{Analyst: "human"})); got != "plan implement" {
 			t.Errorf("track %q: %s", track, got)
-		}
-	}
-}
-
-// An answer keeps how it was read: that of an older log, which does not say, is folded as it
-// was then, and one of now as now.
-func TestOlderAnswersAreReadAsThen(t *testing.T) {
-	t.Parallel()
-	p, _ := entered(t, "full", "analyse ok", func(c *config.Config) { c.Roles = config.Roles{Product: "human"} })
-	line := command.Line{Name: "choose", Text: "- Rows are never\n  deleted"}
-	events, _ := p.Run.Answer(line, Actor{Login: "ann"}, "comment", 1, p.Now)
-	if len(events) != 1 {
-		t.Fatalf("%+v", events)
-	}
-	for _, c := range []struct {
-		older bool
-		want  string
-	}{{true, "Rows are never"}, {false, "Rows are never deleted"}} {
-		run, answer := p.Run, *events[0].Data.Answer
-		if c.older {
-			answer.Reading = 0
-		}
-		run.Gates = slices.Clone(run.Gates)
-		run.Apply(Event{Type: EventGateAnswered, Data: Data{Answer: &answer}})
-		a := role.Of(run.Artefacts, role.Product)
-		if a == nil || a.Items[0].Text != c.want {
-			t.Errorf("of an older log: %v, the criteria are %+v", c.older, a)
 		}
 	}
 }

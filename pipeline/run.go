@@ -59,8 +59,6 @@ type Run struct {
 	Started time.Time `json:"started"`
 	Updated time.Time `json:"updated"`
 
-	Unknown EventType `json:"unknown,omitempty"` // the first of an event that this version does not know: what follows from it is not here
-
 	Repo   Repo          `json:"repo"`
 	Task   Task          `json:"task"`
 	By     Actor         `json:"by"`

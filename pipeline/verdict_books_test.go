@@ -63,7 +63,7 @@ func (b *books) take(e *Event) {
 			b.completed(&d)
 		}
 	case EventBranchMoved:
-		if d.Ruled {
+		if d.Lost == "" {
 			b.handOver()
 		}
 		b.moved(d.Head)

@@ -139,7 +139,7 @@ func (w *team) implement(ref *PhaseRef) {
 // shown, whether the code has changed, and how bad it was said to be.
 func (w *team) review(ref *PhaseRef) {
 	run := &w.p.Run
-	v := &Review{Head: run.Head, Ruled: true, Identity: 1}
+	v := &Review{Head: run.Head, Ruled: true}
 	for _, n := range names {
 		if w.chance(12) {
 			v.Findings = append(v.Findings, w.finding(n, pick(w, []Severity{SeverityError, SeverityCritical, SeverityWarning, SeverityInfo, "odd"})))

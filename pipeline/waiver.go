@@ -15,7 +15,7 @@ type Consent struct {
 	Waivers      []Waiver          `json:"waivers,omitempty"`  // in order
 	Passed       map[string]string `json:"passed,omitempty"`   // files that a human let pass unread: the SHA at which they did
 	Known        map[string]string `json:"known,omitempty"`    // tests that failed before the work: the login of who called them known in this run
-	KnownAs      map[string]string `json:"known_as,omitempty"` // by the same names, the ErrorKey of what they were shown; "" in older runs
+	KnownAs      map[string]string `json:"known_as,omitempty"` // by the same names, the ErrorKey of what they were shown
 	Cleared      map[string]string `json:"cleared,omitempty"`  // what looks like a secret and is none, by the name that its fault gave it: the login of who said so
 	Fix          []string          `json:"fix,omitempty"`      // tests that failed before the work, and that a human wants fixed by it
 	Untested     bool              `json:"untested,omitempty"` // a human wants it planned although no test runs at the base
@@ -108,7 +108,7 @@ func (r *Run) counts(w *Waiver) bool {
 // dismissals are the findings that would block and that people have dismissed.
 func (r *Run) dismissals() (out []Waiver) {
 	for i := range r.Findings {
-		if is := &r.Findings[i]; is.State == IssueDismissed && is.By.Login != "" && is.Finding.Severity.Blocks() {
+		if is := &r.Findings[i]; is.State == IssueDismissed && is.Finding.Severity.Blocks() {
 			what := fmt.Sprintf("a finding (%s), dismissed: %s", is.Finding.Severity, text.Clip(text.OneLine(is.Finding.Message), 200))
 			out = append(out, Waiver{Guard: GuardDispute, What: what, By: is.By, About: []string{is.Fingerprint()}})
 		}
@@ -116,10 +116,9 @@ func (r *Run) dismissals() (out []Waiver) {
 	return out
 }
 
-// covers reports whether a waiver tells of a dismissal. In older logs it does not say
-// what it is about.
+// covers reports whether a waiver tells of a dismissal.
 func (w *Waiver) covers(d *Waiver) bool {
-	return w.Guard == GuardDispute && w.By.Login == d.By.Login && (len(w.About) == 0 || slices.Contains(w.About, d.About[0]))
+	return w.Guard == GuardDispute && w.By.Login == d.By.Login && slices.Contains(w.About, d.About[0])
 }
 
 // knownElsewhere are the failures from before the work that the settings allow, and

@@ -27,7 +27,7 @@ type Plan struct {
 	Tests    []string    `json:"tests,omitempty"`    // tests that fail at the base and that the task is about: they must pass
 	Question string      `json:"question,omitempty"` // what a human must answer before work can start
 	Options  []string    `json:"options,omitempty"`  // the answers to choose from
-	Related  []string    `json:"related,omitempty"`  // how the issue stands to others, a line each; none in older logs
+	Related  []string    `json:"related,omitempty"`  // how the issue stands to others, a line each
 
 	Split   *module.Split `json:"split,omitempty"`    // the modules that are built at the same time; nil: it is built in one piece
 	Unsplit string        `json:"unsplit,omitempty"`  // why a split that was proposed was dropped
@@ -55,7 +55,7 @@ type Implementation struct {
 	Contract  string    `json:"contract,omitempty"`  // of a module: what the contract must say in another way, and why
 	Doubts    []string  `json:"doubts,omitempty"`    // one line for each issue that has come back and may not be mended by this either: which, and what is missing
 	Disputes  []Dispute `json:"disputes,omitempty"`  // findings that the implementer holds for mistaken
-	Anew      bool      `json:"anew,omitempty"`      // nothing changed, and the head is another one than was sent back: it is for the reviewer; false in older logs
+	Anew      bool      `json:"anew,omitempty"`      // nothing changed, and the head is another one than was sent back: it is for the reviewer
 
 	Proofs []proof.Claim `json:"proofs,omitempty"` // the tests that show the criteria, where loop.proofs wants them
 
@@ -140,7 +140,7 @@ type Finding struct {
 	Criterion   string   `json:"criterion,omitempty"` // the acceptance criterion that is not met (stage 1)
 	Lens        string   `json:"lens,omitempty"`      // through which it was seen, where the general review did not see it
 	Asked       float64  `json:"asked,omitempty"`     // share of findings like it that is posted although people would dismiss them; 0: it is none
-	Review      int64    `json:"review,omitempty"`    // of what a person asks for: id of their review; 0 in older runs, and for words that came by another way
+	Review      int64    `json:"review,omitempty"`    // of what a person asks for: id of their review; 0 for words that came by another way
 	Comment     int64    `json:"comment,omitempty"`   // id of its comment on the diff; 0: it is the text of the review
 }
 
@@ -194,8 +194,7 @@ type Review struct {
 	Points      []point.Point       `json:"points,omitempty"`       // at which the reviewer had to look, with what it said
 	Uncovered   []upstream.Ask      `json:"uncovered,omitempty"`    // what the task asks for and no criterion has, where the settings want to hear of it
 	Views       []lens.View         `json:"views,omitempty"`        // what came of the lenses that the settings name
-	LockedAlone []string            `json:"locked_alone,omitempty"` // what lock files say else than the base's, and no manifest asks for; none in older logs
-	Identity    int                 `json:"identity,omitempty"`     // the method by which the findings' fingerprints were resolved against the run's; 0, in older logs: by Apply
+	LockedAlone []string            `json:"locked_alone,omitempty"` // what lock files say else than the base's, and no manifest asks for
 }
 
 // SuppressedFinding is a finding that was not posted, and why.
@@ -204,8 +203,7 @@ type SuppressedFinding struct {
 	Why      string  `json:"why"`                // for people
 	Learning int64   `json:"learning,omitempty"` // because of which one; 0: by prediction
 
-	// Of a dismissal: who, when and where. What blocks is let pass in that person's name;
-	// what an older version held back names nobody.
+	// Of a dismissal: who, when and where. What blocks is let pass in that person's name.
 	By      Actor     `json:"by,omitzero"`
 	At      time.Time `json:"at,omitzero"`
 	Pull    int       `json:"pull,omitempty"`
@@ -332,9 +330,8 @@ func (t *TestReport) Defer(test func(name string) bool) {
 	t.Flaky = slices.DeleteFunc(slices.Clone(t.Flaky), test)
 }
 
-// SameError reports whether a failure of the test is the one that was called known, as far
-// as the log says which that was.
-func (k KnownFailure) SameError(f *Failure) bool { return k.Error == "" || k.Error == f.ErrorKey() }
+// SameError reports whether a failure of the test is the one that was called known.
+func (k KnownFailure) SameError(f *Failure) bool { return k.Error == f.ErrorKey() }
 
 // Accept takes failures out that a person took with a module: they still count as
 // failed. One that fails in another way by now is none of them.
@@ -407,7 +404,7 @@ type Failure struct {
 	Against     string  `json:"against,omitempty"`    // the criterion whose contrary the test asks for, by the tester's word
 	KnownBy     string  `json:"known_by,omitempty"`   // of a failure from before the work: the login of who said that it is known, or "settings"
 	KnownFor    string  `json:"known_for,omitempty"`  // where they said so, when that was not in this run: "on 2026-01-02 for #39 at dc0124f"
-	Key         string  `json:"key,omitempty"`        // of a failure from before the work: what its error is known by; see ErrorKey. "" in older runs
+	Key         string  `json:"key,omitempty"`        // of a failure from before the work: what its error is known by; see ErrorKey
 	Was         string  `json:"was,omitempty"`        // of a failure from before the work: its error at the base, where that is another one
 }
 
@@ -418,7 +415,7 @@ const CauseQuality = "quality"
 // this very error, may go on failing.
 type KnownFailure struct {
 	Login string
-	Error string // its ErrorKey; "" in what an older version kept: it covers nothing
+	Error string // its ErrorKey
 	Run   int64  // in which it was said
 	Pull  int    // of that run
 	Head  string // SHA that it was said of

@@ -79,10 +79,10 @@ type Config struct {
 	Signoff       bool   `json:"signoff,omitempty"`        // with a Signed-off-by trailer of the App's user (DCO)
 	CommitMessage string `json:"commit_message,omitempty"` // template of the first line; "": as the repository's own are
 	BranchName    string `json:"branch_name,omitempty"`    // template; "": forge/issue-{issue}-{slug}
-	Ready         Ready  `json:"ready,omitzero"`           // runs of before have none
+	Ready         Ready  `json:"ready,omitzero"`
 
-	Modules    Modules    `json:"modules,omitzero"`    // off in runs of before
-	Documents  string     `json:"documents,omitempty"` // where documents of the run go: "comment", "branch", or "off" (and "" of before)
+	Modules    Modules    `json:"modules,omitzero"`
+	Documents  string     `json:"documents,omitempty"` // where documents of the run go: "comment", "branch", or "off"
 	Production Production `json:"production,omitzero"` // nothing by default
 	Ship       Ship       `json:"ship,omitzero"`       // off by default
 	Setup      Setup      `json:"setup,omitzero"`      // nothing by default
@@ -102,8 +102,8 @@ type Loop struct {
 	SameFinding       int     `json:"same_finding"`        // times the same finding may come back (T2)
 	SameFailure       int     `json:"same_failure"`        // times the same failure may come back (T2)
 	DiminishingFrom   int     `json:"diminishing_from"`    // the bounce from which progress is demanded (B6)
-	Evidence          int     `json:"evidence,omitempty"`  // how much must speak against going on (B6); 0, of older runs, is 2
-	Doubts            int     `json:"doubts"`              // signs that going on does not help, until a human is asked; 0, of older runs, is never
+	Evidence          int     `json:"evidence,omitempty"`  // how much must speak against going on (B6)
+	Doubts            int     `json:"doubts"`              // signs that going on does not help, until a human is asked; 0: never
 	AutoFixOnly       bool    `json:"auto_fix_only"`       // failures bounce only with a confident fix (B5)
 	AutoFixConfidence float64 `json:"auto_fix_confidence"` // 0 to 1
 	Faults            int     `json:"faults"`              // breakdowns in a row that cost no attempt (R6)
@@ -314,15 +314,14 @@ type Gates struct {
 	TimeoutHours int `json:"timeout_hours"` // until the run is cancelled
 }
 
-// Remind is how long a question waits until it is asked again. A run's snapshot from
-// before there were time limits has none of its own.
+// Remind is how long a question waits until it is asked again.
 func (g Gates) Remind() time.Duration {
-	return time.Duration(cmp.Or(g.RemindHours, Default().Gates.RemindHours)) * time.Hour
+	return time.Duration(g.RemindHours) * time.Hour
 }
 
-// Timeout is how long a run waits until it is cancelled, likewise.
+// Timeout is how long a run waits until it is cancelled.
 func (g Gates) Timeout() time.Duration {
-	return time.Duration(cmp.Or(g.TimeoutHours, Default().Gates.TimeoutHours)) * time.Hour
+	return time.Duration(g.TimeoutHours) * time.Hour
 }
 
 // Breaker is the circuit breaker of the rework queue (R3).

@@ -21,9 +21,6 @@ import (
 	"forge/pipeline"
 )
 
-// Version is the method's number, as pipeline.Review.Identity records it.
-const Version = 1
-
 // Known is what a run knows when a phase completes.
 type Known struct {
 	Issues []pipeline.Issue // all findings of the run, of every phase: no new fingerprint is one of theirs

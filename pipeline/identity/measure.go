@@ -54,10 +54,6 @@ func Measure(pairs, train []Pair) ([]Row, error) {
 	}{
 		{"Forge", func(i int) bool { return same(i, -1) }},
 		{"Forge, of the pair alone", func(i int) bool { return same(i, 0) }},
-		{"shared words (Forge before)", func(i int) bool {
-			_, ok := anywhere(pairs[i].A).SameMatter(anywhere(pairs[i].B))
-			return ok
-		}},
 		{"cosine of idf-weighted words", func(i int) bool { return cosine.same(&pairs[i]) }},
 	} {
 		out = append(out, Row{m.name, figures(pairs, m.same)})

@@ -11,7 +11,7 @@ import (
 type Of struct {
 	Run      int64             `json:"run"`
 	Module   Module            `json:"module"`
-	Wave     int               `json:"wave,omitempty"`     // in which it can begin, from 1; 0 in older runs
+	Wave     int               `json:"wave,omitempty"`     // in which it can begin, from 1
 	Base     string            `json:"base"`               // SHA that the whole work stands on: what of the repository is trusted, is read there
 	Branch   string            `json:"branch"`             // the repository's default branch, whose rules hold for what is merged into it
 	Contract []string          `json:"contract,omitempty"` // files that it may read and not change
@@ -46,7 +46,7 @@ type Part struct {
 	Asks      string    `json:"asks,omitempty"`       // what its agents wait for a decision on
 	Insists   int       `json:"insists,omitempty"`    // times that a person let it have the contract revised beyond the limit
 	Known     []string  `json:"known,omitempty"`      // of one that was accepted: tests that fail
-	Errors    []string  `json:"errors,omitempty"`     // of those, in the same order: what their errors are known by; none in older runs
+	Errors    []string  `json:"errors,omitempty"`     // of those, in the same order: what their errors are known by
 	By        string    `json:"by,omitempty"`         // who accepted it, or gave it up
 	Why       string    `json:"why,omitempty"`        // why it ended
 	How       string    `json:"how,omitempty"`        // of one that was given up, what becomes of it: Later, Without, Wired; "": nothing
@@ -67,7 +67,7 @@ type Part struct {
 
 	// What its parent has made of it.
 	Started time.Time `json:"started,omitzero"`
-	Ended   time.Time `json:"ended,omitzero"`     // when it last ended; its run tells it, older ones only that they were verified or accepted
+	Ended   time.Time `json:"ended,omitzero"`     // when it last ended; its run tells it
 	Merged  string    `json:"merged,omitempty"`   // SHA of its head that the parent holds
 	As      string    `json:"as,omitempty"`       // SHA of the parent's head that its last merge made
 	Round   int       `json:"round,omitempty"`    // times that the integration sent work back to it
@@ -146,11 +146,7 @@ func (p *Part) Know(test, as string) {
 	if slices.Contains(p.Known, test) {
 		return
 	}
-	errors := slices.Clone(p.Errors)
-	for len(errors) < len(p.Known) { // of an older run
-		errors = append(errors, "")
-	}
-	p.Known, p.Errors = append(slices.Clip(p.Known), test), append(errors, as)
+	p.Known, p.Errors = append(slices.Clip(p.Known), test), append(slices.Clip(p.Errors), as)
 }
 
 // Stays reports whether somebody gave it up in a later round, so that it stays as it was merged.

@@ -523,7 +523,7 @@ func (p *Player) review(s string) *pipeline.Review {
 	}
 	found, rulings, _ := strings.Cut(s, "; ")
 	v := Review(p.Run.Head, found)
-	v.Ruled, v.Identity = true, 1
+	v.Ruled = true
 	for item := range strings.SplitSeq(rulings, "; ") {
 		word, name, _ := strings.Cut(item, " ")
 		name, why, _ := strings.Cut(name, ": ")

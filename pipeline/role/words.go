@@ -15,19 +15,11 @@ var (
 	constraint = lazyregexp.New(`(?i)^[*_]*constraints?\s*(?::[*_]*|[*_]+\s*:)\s*`)
 )
 
-// Reading is the method by which FromWords reads a person's words now. An answer keeps the
-// one that it was taken with, so that it is read the same way ever after.
-const Reading = 1
-
-// FromWords is the artefact that a person has written in the place of a role, by one method
-// of reading: 0 is that of older logs. What is over the caps is cut.
-func FromWords(reading int, r Role, words, login string, requirements []Item) Artefact {
-	read := readList
-	if reading == 0 {
-		read = readLines
-	}
+// FromWords is the artefact that a person has written in the place of a role. What is over the
+// caps is cut.
+func FromWords(r Role, words, login string, requirements []Item) Artefact {
 	a := Artefact{Role: r, By: login}
-	a.Items, a.Body = read(r, words, requirements)
+	a.Items, a.Body = readList(r, words, requirements)
 	a.Items = a.Items[:min(len(a.Items), MaxItems)]
 	for len(a.Items) > 1 && len(a.Text()) > MaxBody {
 		a.Items = a.Items[:len(a.Items)-1]

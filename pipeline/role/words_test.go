@@ -32,29 +32,9 @@ func TestFromWords(t *testing.T) {
 		{Architect, "• Constraint : Go 1.25\n  and no cgo", "CON1 (constraint): Go 1.25 and no cgo"},
 		{Analyst, "- one\n  more", "REQ1 (functional): one more (“one more”)"},
 	} {
-		a := FromWords(Reading, c.role, c.words, "ann", requirements)
+		a := FromWords(c.role, c.words, "ann", requirements)
 		got := strings.ReplaceAll(strings.TrimSpace(a.Text()), "\n", "|")
 		if got != c.want || a.By != "ann" || a.Role != c.role {
-			t.Errorf("%s of %q: %q, want %q", c.role, c.words, got, c.want)
-		}
-	}
-}
-
-// What was answered before answers said how they are read is read as it was then.
-func TestFromOlderWords(t *testing.T) {
-	requirements := []Item{{ID: "REQ1"}, {ID: "REQ2"}}
-	for _, c := range []struct {
-		role        Role
-		words, want string
-	}{
-		{Product, "- Rows are never\n  deleted (REQ1)", "deleted (REQ1)|AC1: Rows are never"},
-		{Product, "- It greets and  ends (REQ1, REQ2)", "AC1: It greets and ends (REQ1, REQ2) (for REQ1)"},
-		{Product, "- non goal: PDF\n- Non-goal: XML\n- x (for REQ2)\n- y (req1)", "AC1: non goal: PDF|NG1 (non-goal): XML|AC2: x (for REQ2)|AC3: y (req1)"},
-		{Product, "• x (REQ1)\n• y", "AC1: • x • y (for REQ1)"},
-		{Architect, "- Constraint : Go 1.25\n- constraint: Go", "DEC1 (decision): Constraint : Go 1.25|CON1 (constraint): Go"},
-	} {
-		a := FromWords(0, c.role, c.words, "ann", requirements)
-		if got := strings.ReplaceAll(strings.TrimSpace(a.Text()), "\n", "|"); got != c.want {
 			t.Errorf("%s of %q: %q, want %q", c.role, c.words, got, c.want)
 		}
 	}
@@ -67,7 +47,7 @@ func TestFromAnyWords(t *testing.T) {
 			return rapid.SampledFrom([]string{"- ", "", "  ", "• ", "1. ", "- constraint: ", "- non-goal: "}).Draw(t, "mark") + rapid.StringN(0, 3000, 3000).Draw(t, "words")
 		})
 		words := strings.Join(rapid.SliceOfN(line, 1, 90).Draw(t, "lines"), "\n")
-		a := FromWords(rapid.IntRange(0, Reading).Draw(t, "reading"), rapid.SampledFrom(All()).Draw(t, "role"), words, "ann", nil)
+		a := FromWords(rapid.SampledFrom(All()).Draw(t, "role"), words, "ann", nil)
 		if len(a.Items) == 0 || len(a.Items) > MaxItems || len(a.Text()) > MaxBody || a.Items[0].ID == "" {
 			t.Fatalf("%d items, %d bytes, %+v", len(a.Items), len(a.Text()), a.Items[0])
 		}

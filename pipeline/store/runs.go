@@ -278,6 +278,9 @@ func (d *DB) replay(ctx context.Context, id, afterSeq int64, take func(*pipeline
 		if err := rows.Scan(&e.Seq, &e.ID, &e.Type, &e.Source, &at, &data); err != nil {
 			return err
 		}
+		if !e.Type.Known() {
+			return fmt.Errorf("decode event %d: there is no type %q", e.Seq, e.Type)
+		}
 		if err := json.Unmarshal(data, &e.Data); err != nil {
 			return fmt.Errorf("decode event %d: %w", e.Seq, err)
 		}

@@ -560,3 +560,15 @@ func TestRunOfTrace(t *testing.T) {
 		}
 	})
 }
+
+// Covers reliability 21: a type of event that nobody knows is an error that names it.
+func TestUnknownEvent(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d *DB) {
+		run := begin(t, d, 1)
+		add(t, d, run, ev("x", "of.the.future", 1, pipeline.Data{}))
+		if _, err := d.Load(t.Context(), run.ID); err == nil || !strings.Contains(err.Error(), `there is no type "of.the.future"`) {
+			t.Errorf("Load: %v", err)
+		}
+	})
+}

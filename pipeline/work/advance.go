@@ -64,9 +64,7 @@ func (e *Engine) advance(ctx context.Context, id int64, yield bool) (v verdict, 
 	if e.draining() {
 		return verdict{due: true}, nil
 	}
-	if e.left(id) {
-		return verdict{}, nil
-	}
+
 	ctx, done := working(ctx, fmt.Sprint(labelRun, id))
 	defer done()
 	f := &leased{id: id, owner: fmt.Sprintf("%s/%d", e.name, e.flights.Add(1))}
@@ -145,11 +143,7 @@ func (e *Engine) release(ctx context.Context, f *leased, after time.Duration) (o
 // interrupted tells an end from outside from an error.
 func (e *Engine) interrupted(ctx context.Context, err error) (verdict, error) {
 	cause := context.Cause(ctx)
-	var foreign *foreignError
 	switch {
-	case errors.As(err, &foreign):
-		e.leave(foreign)
-		return verdict{}, nil
 	case errors.Is(err, errLost) || errors.Is(cause, errLost):
 		return verdict{}, nil // whoever has it now goes on
 	case errors.Is(err, errPaused) || errors.Is(cause, errPaused):
@@ -412,8 +406,6 @@ func (e *Engine) catchUp(ctx context.Context, f *leased) error {
 	for _, ev := range events {
 		f.run.Apply(ev)
 	}
-	if f.run.Unknown != "" { // a newer server took in what people said
-		return &foreignError{run: f.id, of: f.run.Unknown}
-	}
+
 	return nil
 }

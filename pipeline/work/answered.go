@@ -44,9 +44,7 @@ func (e *Engine) wakeAnswered(ctx context.Context) error {
 	for _, row := range rows {
 		id, seq := row[0], row[1]
 		w, ok := known[id]
-		if e.left(id) {
-			continue
-		}
+
 		if !ok || w.seq != seq {
 			if w, err = e.waiter(ctx, id); err != nil {
 				errs = append(errs, err)
@@ -64,10 +62,7 @@ func (e *Engine) wakeAnswered(ctx context.Context) error {
 // waiter reads what a run waits for.
 func (e *Engine) waiter(ctx context.Context, id int64) (waiter, error) {
 	run, err := e.store.Load(ctx, id)
-	if foreign := (*foreignError)(nil); errors.As(err, &foreign) {
-		e.leave(foreign)
-		return waiter{}, nil
-	}
+
 	if err != nil {
 		return waiter{}, fmt.Errorf("load run %d: %w", id, err)
 	}

@@ -49,9 +49,9 @@ func TestAnsweredWakesOthers(t *testing.T) {
 				}
 			}
 		}
-		one, two, third, older := newRun(t, k, 1), newRun(t, k, 2), newRun(t, k, 3), newRun(t, k, 4) // an older log names no service
+		one, two, third, nameless := newRun(t, k, 1), newRun(t, k, 2), newRun(t, k, 3), newRun(t, k, 4)
 		services[one], services[two], services[third] = "openai", "openai", "anthropic"
-		advance(sees, one, third, older)
+		advance(sees, one, third, nameless)
 		advance(other, two)
 		due()
 		answered[""], answered["openai"] = now, now // begun no later than the refusals

@@ -275,7 +275,6 @@ type Engine struct {
 	awaited  sync.Map                         // by run: what has been tried since the start, and waits for a service that is away
 	waiters  map[int64]waiter                 // runs that wait for a model's provider, as the ticker saw them last
 	places   sync.Map                         // of place, by repository
-	foreign  sync.Map                         // of time.Time, by run: until when it is let alone, as a newer server writes its log
 }
 
 type engineState int
@@ -298,7 +297,7 @@ func New[W any](work riverdriver.Driver[W], insert riverdriver.Driver[*Tx], stor
 	}
 	id := newTrace()[:12]
 	e := &Engine{
-		id: id, Options: opts, store: knowing{store}, decide: pipeline.Decide, retry: retryDelay,
+		id: id, Options: opts, store: store, decide: pipeline.Decide, retry: retryDelay,
 		name: strings.TrimPrefix(opts.Name+"/"+id, "/"), drain: make(chan struct{}), wake: make(chan struct{}, 1),
 		watchers: map[int64]map[chan struct{}]bool{}, held: map[int64]time.Time{},
 	}

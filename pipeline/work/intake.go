@@ -24,7 +24,6 @@ type inbound struct {
 	readErr error
 	key     string // parcels with the same key are handled one after the other
 	allowed bool   // the actor is known to have write access
-	left    bool   // to a newer server
 	half    bool   // more of it is still to be taken in: nothing is settled yet
 	said    string // outcome of its first half
 }
@@ -107,9 +106,7 @@ func (q *intakeQueue) next() *inbound {
 
 func (q *intakeQueue) finished(p *inbound) {
 	delete(q.busy, p.key)
-	if !p.left { // else it waits on, and is not looked at again here
-		delete(q.known, p.GUID)
-	}
+	delete(q.known, p.GUID)
 	q.running--
 }
 
@@ -205,10 +202,6 @@ func (e *Engine) accept(ctx context.Context, p *inbound) {
 	err := e.handle(ctx, p)
 	switch {
 	case err == nil || errors.Is(err, errHandled):
-		return
-	case isForeign(err):
-		p.left = true
-		log.ErrorContext(ctx, "a delivery is left to a newer server", logError, err)
 		return
 	case ctx.Err() != nil: // the engine stops: it goes on waiting
 		return

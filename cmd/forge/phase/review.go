@@ -10,7 +10,6 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/config"
-	"forge/pipeline/identity"
 )
 
 // review shows the whole change to the reviewer.
@@ -49,7 +48,7 @@ func (x *Executor) review(ctx context.Context, run *pipeline.Run, job agent.Job)
 	if err = x.recognise(ctx, run, &review); err != nil {
 		return pipeline.Data{}, err
 	}
-	review.Identity, review.LockedAlone = identity.Version, job.LockedAlone
+	review.LockedAlone = job.LockedAlone
 	x.o.Memory.Filter(ctx, run, &review)
 	return pipeline.Data{Review: &review, Instructions: job.InstructionsUsed()}, nil
 }

@@ -339,7 +339,8 @@ func (d *doctor) waiting(ctx context.Context, db *store.DB) {
 	for _, row := range rows {
 		run, err := db.Load(ctx, row.ID)
 		if err != nil {
-			continue // the log of a newer server
+			d.say("model", GradeBad, "", "%v", err)
+			continue
 		}
 		switch w := run.Await; {
 		case w == nil:

@@ -44,7 +44,7 @@ func (l localPublisher) Publish(ctx context.Context, run *pipeline.Run, again bo
 	case errors.As(err, &moved) && moved.Head == "":
 		return pub, []pipeline.Event{{Type: pipeline.EventBranchDeleted, Source: "git"}}, nil
 	case errors.As(err, &moved):
-		return pub, []pipeline.Event{{ID: fmt.Sprintf("run/%d/moved/%s", run.ID, moved.Head), Type: pipeline.EventBranchMoved, Source: "git", Data: run.Moved(moved.Head, "")}}, nil
+		return pub, []pipeline.Event{{ID: fmt.Sprintf("run/%d/moved/%s", run.ID, moved.Head), Type: pipeline.EventBranchMoved, Source: "git", Data: pipeline.Data{Head: moved.Head}}}, nil
 	case errors.As(err, &rejected):
 		return pub, nil, &pipeline.Fault{Class: pipeline.FaultGitHub, Message: refusedHere(run, rejected), Final: true}
 	case err != nil:
