@@ -105,11 +105,8 @@ func reopening(by Actor, why string, at time.Time) Event {
 // where it has none.
 func (r *Run) noticeAfter(n Notice, ev func(EventType, Data) []Event, at time.Time) ([]Event, string) {
 	over := fmt.Sprintf("run %d has ended: %s", r.ID, r.Ended)
-	switch {
-	case n.Kind == NoticeReopened && r.Closed == pullClosed:
+	if n.Kind == NoticeReopened && r.Closed == pullClosed {
 		return r.openedAgain(n, ev, at)
-	case n.Kind == NoticeIssueReopened && r.Closed == issueClosed && r.Published.Pull != nil: // earlier versions ended a run with its issue
-		return ev(EventRunClosed, Data{}), fmt.Sprintf("run %d has ended, and its issue is open again: what is pushed to #%d is reviewed and tested", r.ID, r.Published.Pull.Number)
 	}
 	if !r.Reopenable() {
 		return nil, over

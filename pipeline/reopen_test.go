@@ -68,8 +68,7 @@ func TestAfterTheEnd(t *testing.T) {
 	}
 }
 
-// Covers T9: the issue's end is that of the run only where no pull request goes on, and a run that
-// an earlier version ended with it goes on once it is open again.
+// Covers T9: the issue's end is that of the run only where no pull request goes on.
 func TestIssueAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	ann, at := Actor{ID: 5, Login: "ann"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -83,10 +82,6 @@ func TestIssueAfterTheEnd(t *testing.T) {
 	r := verified(false)
 	if said := apply(r, NoticeIssueClosed); !r.Reopenable() || !strings.Contains(said, "until its pull request #3 is merged or closed") {
 		t.Errorf("with an open pull request: %q, closed %q", said, r.Closed)
-	}
-	r.Apply(Event{Type: EventRunClosed, Data: Data{Note: "its issue was closed"}}) // as it was once
-	if said := apply(r, NoticeIssueReopened); !r.Reopenable() {
-		t.Errorf("opened again: %q, closed %q", said, r.Closed)
 	}
 	apply(r, NoticePullClosed)
 	if apply(r, NoticeIssueReopened); r.Reopenable() {

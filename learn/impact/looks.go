@@ -9,7 +9,7 @@ import (
 
 // Taught is a learning of a look back, by what became of it.
 type Taught struct {
-	Key   string // "reflection:TRACE/TRIGGER@MODEL#1"; older ones do not say the model
+	Key   string // "reflection:TRACE/TRIGGER@MODEL#1"
 	Given bool   // to a run at least
 	Used  bool   // an agent named it
 	Wrong bool   // more speaks against it than for it, or it was taken out of use

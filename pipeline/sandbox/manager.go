@@ -195,10 +195,6 @@ func (m *Manager) prepare() error {
 			return fmt.Errorf("make sandbox directory: %w", err)
 		}
 	}
-	// Caches of earlier versions, which commands could write.
-	if err := removeTree(m.path("cache")); err != nil {
-		return fmt.Errorf("remove old caches: %w", err)
-	}
 	left, _ := filepath.Glob(m.path("deps", "new-*")) // installations that a crash cut off
 	for _, dir := range left {
 		if err := removeTree(dir); err != nil {

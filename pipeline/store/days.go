@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
-	"time"
 
 	"forge/pipeline/record"
 )
@@ -20,14 +18,8 @@ import (
 // transaction that changes the day's sums, and is never more than a copy of them.
 
 const (
-	selectDays = `SELECT day, sums FROM metric_days WHERE repo = $1 AND day >= $2 AND day <= $3 ORDER BY day`
-	putDay     = `INSERT INTO metric_days (repo, day, sums) VALUES ($1, $2, $3) ON CONFLICT (repo, day) DO UPDATE SET sums = excluded.sums`
-	// selectLoose reads the days that have no piece. PostgreSQL has to be kept from
-	// reading all days and comparing each with each stretch.
-	selectLoose = `SELECT m.day, m.metric, m.label, m.bucket, m.n, m.total, m.squares FROM json_each($2) AS gap CROSS JOIN metric_snapshots m
-		WHERE m.repo = $1 AND m.day >= gap.value ->> 0 AND m.day <= gap.value ->> 1`
-	selectLoosePostgres = `SELECT m.day, m.metric, m.label, m.bucket, m.n, m.total, m.squares FROM jsonb_array_elements(CAST($2 AS TEXT)::jsonb) AS gap CROSS JOIN LATERAL
-		(SELECT * FROM metric_snapshots s WHERE s.repo = $1 AND s.day >= (gap ->> 0)::bigint AND s.day <= (gap ->> 1)::bigint OFFSET 0) m`
+	selectDays   = `SELECT day, sums FROM metric_days WHERE repo = $1 AND day >= $2 AND day <= $3 ORDER BY day`
+	putDay       = `INSERT INTO metric_days (repo, day, sums) VALUES ($1, $2, $3) ON CONFLICT (repo, day) DO UPDATE SET sums = excluded.sums`
 	orderMetrics = ` ORDER BY day, metric, label, bucket`
 )
 
@@ -93,13 +85,10 @@ func scanMetric(rows *sql.Rows, r *record.MetricRow) error {
 	return rows.Scan(&r.Day, &r.Metric, &r.Label, &r.Bucket, &r.N, &r.Total, &r.Squares)
 }
 
-// packVersion is the first byte of a piece; another one is read from the sums.
-const packVersion = 1
-
 // packRows encodes the rows of one day, in their order: each metric and label once,
 // then its buckets.
 func packRows(rows []record.MetricRow) []byte {
-	out := []byte{packVersion}
+	var out []byte
 	text := func(s string) {
 		out = binary.AppendUvarint(out, uint64(len(s)))
 		out = append(out, s...)
@@ -135,7 +124,7 @@ type unpacker struct {
 
 // rows hands the rows of a day to take.
 func (u *unpacker) rows(day int64, data []byte, take func(record.MetricRow)) error {
-	u.data, u.err = data[1:], nil
+	u.data, u.err = data, nil
 	for len(u.data) > 0 && u.err == nil {
 		r := record.MetricRow{Day: day, Metric: u.text(), Label: u.text()}
 		for n := u.count(); n > 0 && u.err == nil; n-- {
@@ -208,62 +197,12 @@ func (d *DB) EachMetric(ctx context.Context, repo string, from, to int64, take f
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	u := unpacker{names: map[string]string{}}
-	packed, err := collect(rows, doing, func(day *int64) error {
+	_, err = collect(rows, doing, func(day *int64) error {
 		var sums sql.RawBytes
 		if err := rows.Scan(day, &sums); err != nil {
 			return err
 		}
-		if len(sums) == 0 || sums[0] != packVersion {
-			*day = 0
-			return nil
-		}
 		return u.rows(*day, sums, take)
 	})
-	if err != nil {
-		return err
-	}
-	gaps := gapsOf(packed, from, to)
-	if gaps == "" {
-		return nil
-	}
-	query := selectLoose
-	if d.dialect == dialectPostgres {
-		query = selectLoosePostgres
-	}
-	rows, err = d.reader.QueryContext(ctx, query+orderMetrics, repo, gaps)
-	if err != nil {
-		return fmt.Errorf("%s: %w", doing, err)
-	}
-	_, err = collect(rows, doing, func(*struct{}) error {
-		var r record.MetricRow
-		if err := scanMetric(rows, &r); err != nil {
-			return err
-		}
-		take(r)
-		return nil
-	})
 	return err
-}
-
-// gapsOf are the stretches of days, as pairs of numbers in JSON, that are not
-// packed, "" for none; a 0 is no day.
-func gapsOf(packed []int64, from, to int64) string {
-	var gaps []string
-	gap := func(low, high int64) {
-		if low <= high {
-			gaps = append(gaps, fmt.Sprintf("[%d, %d]", low, high))
-		}
-	}
-	for _, day := range packed {
-		if day == 0 {
-			continue
-		}
-		gap(from, day-1)
-		from = max(day+1, dayOf(time.Date(int(day/10_000), time.Month(day/100%100), int(day%100)+1, 0, 0, 0, 0, time.UTC)))
-	}
-	gap(from, to)
-	if gaps == nil {
-		return ""
-	}
-	return "[" + strings.Join(gaps, ", ") + "]"
 }

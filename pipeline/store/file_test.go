@@ -473,7 +473,7 @@ func appendUntilKilled(path string) {
 	}
 	for n := 0; err == nil; n++ {
 		id := fmt.Sprintf("%d/%d", os.Getpid(), n)
-		if err = d.Append(ctx, run, []pipeline.Event{ev(id, "note", n, pipeline.Data{Note: strings.Repeat("x", 500)})}, nil); err == nil {
+		if err = d.Append(ctx, run, []pipeline.Event{ev(id, pipeline.EventRecalled, n, pipeline.Data{Note: strings.Repeat("x", 500)})}, nil); err == nil {
 			fmt.Println(id)
 		}
 	}

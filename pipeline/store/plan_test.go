@@ -50,8 +50,6 @@ func planned() []plan {
 			[]string{"metric_snapshots_pkey", "(day >= '20260107'::bigint) AND (day <= '20260107'::bigint)"}},
 		{"days in one piece", selectDays, []any{"", 20260101, 20260107},
 			[]string{"SEARCH metric_days USING PRIMARY KEY (repo=? AND day>? AND day<?)"}, []string{"TEMP B-TREE"}, nil},
-		{"days without a piece", selectLoose, []any{"acme/site", "[[20260101, 20260102], [20260105, 20260106]]"},
-			[]string{"SEARCH m USING PRIMARY KEY (repo=? AND day>? AND day<?)"}, nil, nil},
 		{"questions that wait", countOther, nil, []string{"SCAN gates USING INDEX gates_open", "SEARCH gates USING INDEX gates_open"}, nil, nil},
 
 		runs("newest", Filter{}, nil, []string{"Index Scan Backward using runs_pkey"}),

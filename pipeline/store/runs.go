@@ -229,11 +229,14 @@ func unseen(ctx context.Context, tx *sql.Tx, run *pipeline.Run, events []pipelin
 // is no such run.
 func (d *DB) Load(ctx context.Context, id int64) (*pipeline.Run, error) {
 	var run pipeline.Run
-	found := false
+	found, unknown := false, error(nil)
 	err := d.replay(ctx, id, 0, func(e *pipeline.Event) {
-		found = true
+		if found = true; !e.Type.Known() {
+			unknown = fmt.Errorf("event %d: there is no type %q", e.Seq, e.Type)
+		}
 		run.Apply(*e)
 	})
+	err = errors.Join(err, unknown)
 	if err == nil && !found {
 		err = ErrNotFound // unreachable: a run is made with its first event
 	}
@@ -277,9 +280,6 @@ func (d *DB) replay(ctx context.Context, id, afterSeq int64, take func(*pipeline
 		var data sql.RawBytes
 		if err := rows.Scan(&e.Seq, &e.ID, &e.Type, &e.Source, &at, &data); err != nil {
 			return err
-		}
-		if !e.Type.Known() {
-			return fmt.Errorf("decode event %d: there is no type %q", e.Seq, e.Type)
 		}
 		if err := json.Unmarshal(data, &e.Data); err != nil {
 			return fmt.Errorf("decode event %d: %w", e.Seq, err)

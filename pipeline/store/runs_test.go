@@ -357,7 +357,7 @@ func TestAppendRace(t *testing.T) {
 					for {
 						mine, err := d.Load(t.Context(), run.ID)
 						if err == nil {
-							err = d.Append(t.Context(), mine, []pipeline.Event{ev(fmt.Sprintf("%d/%d", w, n), "note", 1, pipeline.Data{})}, nil)
+							err = d.Append(t.Context(), mine, []pipeline.Event{ev(fmt.Sprintf("%d/%d", w, n), pipeline.EventRecalled, 1, pipeline.Data{})}, nil)
 						}
 						if err == nil {
 							break

@@ -219,7 +219,7 @@ func (d *memoryData) chosen(scopes []string) ([]string, error) {
 	case d.State != "" && d.State != "all" && !slices.Contains(memoryStates, d.State):
 		return nil, badInput("There is no state " + strconv.Quote(string(d.State)) + ".")
 	case d.Category != "" && !slices.Contains(d.Categories, d.Category):
-		d.Categories = append(slices.Clone(d.Categories), d.Category) // of an earlier version
+		d.Categories = append(slices.Clone(d.Categories), d.Category)
 	}
 	if d.Repo == "" {
 		return scopes, nil

@@ -302,8 +302,8 @@ func saidKey(content string) string {
 	return fmt.Sprintf("%s:%x", pipeline.SourceHuman, sum[:12])
 }
 
-// said finds what people said in these words; nil if they did not. Keys that an older Forge
-// made know the words as they were written.
+// said finds what people said in these words, or what says the same since it was edited; nil if
+// there is none.
 func (m *Commands) said(ctx context.Context, scope, content string) (*pipeline.Learning, error) {
 	key := saidKey(content)
 	list, err := m.DB.Learnings(ctx, store.MemoryFilter{Scopes: []string{scope}, States: []pipeline.LearningState{"*"},

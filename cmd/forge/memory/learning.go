@@ -258,7 +258,7 @@ func (m *Learner) learnFrom(ctx context.Context, e pipeline.Event) error {
 		return m.o.DB.AdvanceCursor(ctx, tx, cursorLearn, e.Run, e.Seq)
 	}
 	s := e.Data.Signal
-	if s == nil || s.Scope == "" || s.Key == "" || s.At.IsZero() { // a gate's answer, or what an older Forge wrote
+	if s == nil || s.Scope == "" || s.Key == "" || s.At.IsZero() { // a gate's answer
 		return m.o.DB.Tx(ctx, pass)
 	}
 	err := m.o.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {

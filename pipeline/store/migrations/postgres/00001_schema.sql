@@ -362,7 +362,7 @@ CREATE TABLE metric_snapshots (
 );
 
 -- The sums of a day in one piece: a report reads as many rows as there are days,
--- not one for each sum. A day without one, or with an empty one, is read from the sums.
+-- not one for each sum.
 CREATE TABLE metric_days (
     repo TEXT   NOT NULL,
     day  BIGINT NOT NULL,
