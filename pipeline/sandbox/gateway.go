@@ -50,7 +50,6 @@ type Gateway struct {
 	log    *slog.Logger
 
 	secrets Secrets
-	scanned int64 // maxScanned, less in tests
 
 	refused atomic.Pointer[Refused]
 
@@ -71,7 +70,7 @@ func NewGateway(o GatewayOptions) (*Gateway, error) {
 	}
 	g := &Gateway{
 		dir: o.Dir, hosts: map[string]bool{"https://github.com": true}, local: o.AllowLocal,
-		prefix: o.Prefix, gid: -1, bin: bin, log: o.Log, secrets: o.Secrets, scanned: maxScanned, locks: map[string]*sync.RWMutex{},
+		prefix: o.Prefix, gid: -1, bin: bin, log: o.Log, secrets: o.Secrets, locks: map[string]*sync.RWMutex{},
 	}
 	if g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)
@@ -392,7 +391,7 @@ func (g *Gateway) ReadFiles(ctx context.Context, repo pipeline.Repo, sha string,
 	lock := g.lock(repo)
 	lock.RLock()
 	defer lock.RUnlock()
-	contents, err := blobs(ctx, g.git(repo), specs, maxScanned)
+	contents, err := blobs(ctx, g.git(repo), specs)
 	if err != nil {
 		return nil, fmt.Errorf("read %d files at %s: %w", len(specs), sha, err)
 	}

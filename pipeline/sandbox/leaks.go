@@ -14,7 +14,7 @@ import (
 )
 
 // maxScanned is how many bytes of one commit's files, old and new, are looked through before it
-// is pushed; one that holds more is not. Of what people push it is the most of one file.
+// is pushed; one that holds more is not.
 const maxScanned = 512 << 20
 
 // Secrets finds secrets in what is about to leave.
@@ -95,7 +95,7 @@ func (g *Gateway) checkCommit(ctx context.Context, git git, o workspace.CommitOp
 	before := make([][]byte, len(specs))
 	if o.Parent != "" {
 		var err error
-		if before, err = blobs(ctx, git, specs, maxScanned); err != nil {
+		if before, err = blobs(ctx, git, specs); err != nil {
 			return err
 		}
 	}
@@ -152,125 +152,20 @@ func leavingWith(ctx context.Context, git git, sha string) (leaving, error) {
 	if err != nil {
 		return leaving{}, err
 	}
-	l, err := load(ctx, git, list, maxScanned)
+	l, err := load(ctx, git, list)
 	l.message = message
 	return l, err
 }
 
-// Leaks looks through what one commit has and an earlier one does not, whoever wrote it. A leak in the
-// name of a file has none. unread are files that are too big to be looked through.
-func (g *Gateway) Leaks(ctx context.Context, repo pipeline.Repo, from, to string) (found []text.Leak, unread []string, err error) {
-	if err := checkOIDs(from, to); err != nil || g.secrets == nil {
-		return nil, nil, err
-	}
-	lock := g.lock(repo)
-	lock.RLock()
-	defer lock.RUnlock()
-	if found, unread, err = g.scan(ctx, g.git(repo), from, to); err != nil {
-		return nil, nil, fmt.Errorf("look through %s..%s for secrets: %w", from, to, err)
-	}
-	return found, unread, nil
-}
-
-// headers is more than git says before the two contents of a file.
-const headers = 256
-
-// maxCommits is how many commits of a branch are looked through one by one.
-const maxCommits = 2000
-
-// LeaksOfCommits looks through what each commit brings in that one has and others do not: what
-// one of them adds and a later one takes away is in the history. Merges bring nothing of their
-// own. more is how many older ones were left out.
-func (g *Gateway) LeaksOfCommits(ctx context.Context, repo pipeline.Repo, sha string, not ...string) (found []workspace.CommitLeak, more int, err error) {
-	if err := checkOIDs(append(not, sha)...); err != nil || g.secrets == nil {
-		return nil, 0, err
-	}
-	lock := g.lock(repo)
-	lock.RLock()
-	defer lock.RUnlock()
-	git := g.git(repo)
-	out, err := git.run(ctx, gitCall{args: append(append([]string{"rev-list", "--no-merges", sha, "--not"}, not...), "--")})
-	if err != nil {
-		return nil, 0, fmt.Errorf("list the commits of %s: %w", sha, err)
-	}
-	list := strings.Fields(string(out))
-	more = max(0, len(list)-maxCommits)
-	list = list[:len(list)-more]
-	slices.Reverse(list)
-	for _, commit := range list {
-		leaks, _, err := g.scan(ctx, git, commit)
-		if err != nil {
-			return nil, 0, fmt.Errorf("look through commit %s for secrets: %w", commit, err)
-		}
-		for _, l := range leaks {
-			found = append(found, workspace.CommitLeak{Commit: commit, Leak: l})
-		}
-	}
-	return found, more, nil
-}
-
-// scan is leaks for the files that differ between two commits, or that one commit changes, some of
-// them at a time.
-func (g *Gateway) scan(ctx context.Context, git git, commits ...string) (found []text.Leak, unread []string, err error) {
-	list, err := differing(ctx, git, commits...)
-	if err == nil {
-		err = measure(ctx, git, list)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	slices.SortStableFunc(list, func(a, b differs) int { return truth(b.gone()) - truth(a.gone()) }) // what is gone may have moved
-	var deleted []byte
-	for len(list) > 0 {
-		if list[0].bytes > g.scanned-headers {
-			if !list[0].gone() {
-				unread = append(unread, list[0].path)
-			}
-			list = list[1:]
-			continue
-		}
-		n, bytes := 0, int64(0)
-		for n < len(list) && (n == 0 || bytes+list[n].bytes <= g.scanned/8) {
-			bytes += list[n].bytes
-			n++
-		}
-		l, err := load(ctx, git, list[:n], g.scanned)
-		if err != nil {
-			return nil, nil, err
-		}
-		if int64(len(deleted)+len(l.deleted)) <= g.scanned/8 {
-			deleted = slices.Concat(deleted, l.deleted)
-		}
-		l.deleted = deleted
-		found, list = append(found, g.leaks(l)...), list[n:]
-	}
-	for i := range found {
-		if found[i].File == inName {
-			found[i].File, found[i].Line = "", 0
-		}
-	}
-	return found, unread, nil
-}
-
-func truth(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// differs is a file that differs between two commits: its blobs, which are zeros where it is not there.
-type differs struct {
-	path, was, is string
-	bytes         int64 // of both
-}
+// differs is a file that a commit changes: its blobs, which are zeros where it is not there.
+type differs struct{ path, was, is string }
 
 func (d differs) gone() bool { return strings.Trim(d.is, "0") == "" }
 
-// differing lists the files that differ between two commits, or that one commit changes.
-func differing(ctx context.Context, git git, commits ...string) (list []differs, err error) {
-	args := []string{"diff-tree", "--root", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-commit-id"}
-	out, err := git.run(ctx, gitCall{args: append(append(args, commits...), "--")})
+// differing lists the files that a commit changes.
+func differing(ctx context.Context, git git, sha string) (list []differs, err error) {
+	args := []string{"diff-tree", "--root", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-commit-id", sha, "--"}
+	out, err := git.run(ctx, gitCall{args: args})
 	if err != nil {
 		return nil, err
 	}
@@ -285,38 +180,13 @@ func differing(ctx context.Context, git git, commits ...string) (list []differs,
 	return list, nil
 }
 
-// measure fills in how big the files are.
-func measure(ctx context.Context, git git, list []differs) error {
-	if len(list) == 0 {
-		return nil
-	}
-	var oids strings.Builder
-	for _, d := range list {
-		oids.WriteString(d.was + "\n" + d.is + "\n")
-	}
-	out, err := git.run(ctx, gitCall{args: []string{"cat-file", "--batch-check=%(objectsize)"}, stdin: strings.NewReader(oids.String())})
-	if err != nil {
-		return err
-	}
-	lines := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
-	if len(lines) != 2*len(list) {
-		return fmt.Errorf("git cat-file tells the size of %d of %d objects", len(lines), 2*len(list))
-	}
-	for i, line := range lines {
-		if size, err := strconv.ParseInt(line, 10, 64); err == nil { // else it is missing, or a submodule's
-			list[i/2].bytes += size
-		}
-	}
-	return nil
-}
-
 // load reads what the files hold.
-func load(ctx context.Context, git git, list []differs, most int64) (l leaving, err error) {
+func load(ctx context.Context, git git, list []differs) (l leaving, err error) {
 	var oids []string
 	for _, d := range list {
 		oids = append(oids, d.was, d.is)
 	}
-	contents, err := blobs(ctx, git, oids, most)
+	contents, err := blobs(ctx, git, oids)
 	if err != nil {
 		return leaving{}, err
 	}
@@ -332,13 +202,13 @@ func load(ctx context.Context, git git, list []differs, most int64) (l leaving, 
 }
 
 // blobs returns the contents of objects, in order; nil for one that is not there, and
-// for a submodule. More than most bytes in all are an error.
-func blobs(ctx context.Context, git git, specs []string, most int64) ([][]byte, error) {
+// for a submodule. More than maxScanned bytes in all are an error.
+func blobs(ctx context.Context, git git, specs []string) ([][]byte, error) {
 	out := make([][]byte, len(specs))
 	if len(specs) == 0 {
 		return out, nil
 	}
-	all, err := git.run(ctx, gitCall{args: []string{"cat-file", "--batch"}, stdin: strings.NewReader(strings.Join(specs, "\n") + "\n"), max: most})
+	all, err := git.run(ctx, gitCall{args: []string{"cat-file", "--batch"}, stdin: strings.NewReader(strings.Join(specs, "\n") + "\n"), max: maxScanned})
 	if err != nil {
 		return nil, err
 	}

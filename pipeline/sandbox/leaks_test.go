@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -11,7 +10,6 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/secrets"
-	"forge/pipeline/text"
 	"forge/pipeline/workspace"
 )
 
@@ -171,61 +169,5 @@ func TestPushWithholds(t *testing.T) {
 	if err := f.gateway.Push(t.Context(), f.repo, "",
 		workspace.PushOptions{Branch: "forge/clean", SHA: f.mustCommit(t, change(f.head, "x.txt", "x\n")), Base: f.head}); err != nil {
 		t.Error(err)
-	}
-}
-
-// Covers S25: what a branch holds that its base does not is looked through, whoever pushed it.
-func TestLeaksOfABranch(t *testing.T) {
-	old, token := madeToken(5), madeToken(6)
-	f := newFixture(t, map[string]string{"old.yml": "a: 1\ntoken: " + old + "\n"})
-	o := change(f.head, "old.yml", "a: 2\ntoken: "+old+"\n")
-	o.Changes = append(o.Changes, workspace.Change{Path: "conf/dev.env", Content: []byte("A=1\nT=" + token + "\n")},
-		workspace.Change{Path: "d/" + token + ".txt", Content: []byte("x\n")})
-	head := f.mustCommit(t, o)
-	f.guarded()
-	found, unread, err := f.gateway.Leaks(t.Context(), f.repo, f.head, head)
-	if got := text.Leaks(found); err != nil || len(found) != 2 || unread != nil || !strings.HasPrefix(got, "conf/dev.env:2 (github-token") || found[1].File != "" || strings.Contains(got, token) {
-		t.Errorf("%s, %v", got, err)
-	}
-	if found, _, err = f.gateway.Leaks(t.Context(), f.repo, head, head); err != nil || len(found) != 0 {
-		t.Errorf("of nothing: %v, %v", found, err)
-	}
-}
-
-// What is over the limit together is looked through in parts; a file that is over it alone is named.
-func TestLeaksOfMuch(t *testing.T) {
-	moved, token := madeToken(7), madeToken(8)
-	f := newFixture(t, map[string]string{"z-old.yml": "token: " + moved + "\n"})
-	o := change(f.head, "a.yml", "token: "+token+"\n")
-	o.Changes = append(o.Changes, workspace.Change{Path: "z-old.yml", Deleted: true}, workspace.Change{Path: "b.yml", Content: []byte("token: " + moved + "\n")})
-	for i := range 20 {
-		o.Changes = append(o.Changes, workspace.Change{Path: fmt.Sprintf("data/%d.txt", i), Content: bytes.Repeat([]byte("line\n"), 100)})
-	}
-	o.Changes = append(o.Changes, workspace.Change{Path: "big.txt", Content: bytes.Repeat([]byte("line\n"), 2000)})
-	head := f.mustCommit(t, o)
-	f.guarded()
-	f.gateway.scanned = 4 << 10
-	found, unread, err := f.gateway.Leaks(t.Context(), f.repo, f.head, head)
-	if err != nil || len(found) != 1 || found[0].File != "a.yml" || !slices.Equal(unread, []string{"big.txt"}) {
-		t.Errorf("%s, unread %q, %v", text.Leaks(found), unread, err)
-	}
-}
-
-// A token that one commit of a branch adds and the next takes away is in its history.
-func TestLeaksOfCommits(t *testing.T) {
-	token := madeToken(9)
-	f := newFixture(t, map[string]string{"a.yml": "a: 1\n"})
-	first := f.mustCommit(t, change(f.head, "a.yml", "a: 1\ntoken: "+token+"\n"))
-	head := f.mustCommit(t, change(first, "a.yml", "a: 1\n"))
-	f.guarded()
-	if found, _, err := f.gateway.Leaks(t.Context(), f.repo, f.head, head); err != nil || len(found) != 0 {
-		t.Errorf("between the ends: %v, %v", found, err)
-	}
-	found, more, err := f.gateway.LeaksOfCommits(t.Context(), f.repo, head, f.head)
-	if err != nil || more != 0 || len(found) != 1 || found[0].Commit != first || found[0].File != "a.yml" || found[0].Line != 2 || strings.Contains(fmt.Sprint(found), token) {
-		t.Errorf("%v, %d more, %v", found, more, err)
-	}
-	if found, _, err = f.gateway.LeaksOfCommits(t.Context(), f.repo, head, first); err != nil || len(found) != 0 {
-		t.Errorf("of the commits since: %v, %v", found, err)
 	}
 }

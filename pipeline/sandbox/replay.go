@@ -97,7 +97,7 @@ func replayOf(ctx context.Context, git git, sha string) (workspace.Replay, error
 		r.Changes = append(r.Changes, c)
 		oids = append(oids, meta[3])
 	}
-	contents, err := blobs(ctx, git, oids, maxScanned)
+	contents, err := blobs(ctx, git, oids)
 	if err != nil {
 		return r, err
 	}

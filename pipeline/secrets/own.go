@@ -110,7 +110,7 @@ func forms(value string) []string {
 	if len(value) < shortest {
 		return nil
 	}
-	all := []string{value, reversed(value), hex.EncodeToString([]byte(value)), strings.ToUpper(hex.EncodeToString([]byte(value))), url.QueryEscape(value)}
+	all := []string{value, hex.EncodeToString([]byte(value)), strings.ToUpper(hex.EncodeToString([]byte(value))), url.QueryEscape(value)}
 	if quoted, err := json.Marshal(value); err == nil {
 		all = append(all, string(quoted[1:len(quoted)-1]))
 	}
@@ -127,12 +127,6 @@ func forms(value string) []string {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
-}
-
-func reversed(s string) string {
-	b := []byte(s)
-	slices.Reverse(b)
-	return string(b)
 }
 
 // The hash is Rabin and Karp's: it is rolled on by one byte at a time.

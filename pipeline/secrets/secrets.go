@@ -35,7 +35,7 @@ func (s *Scanner) Scan(file string, content []byte) []Hit { return s.Added(file,
 
 // Added looks through the lines of a file that it did not have before.
 func (s *Scanner) Added(file string, content, before []byte) []Hit {
-	content, before = plain(content), plain(before)
+	content, before = inUTF8(content), inUTF8(before)
 	known := map[string]bool{}
 	for line := range bytes.SplitSeq(before, []byte("\n")) {
 		known[string(bytes.TrimRight(line, "\r"))] = true
@@ -147,7 +147,7 @@ func nameOf(file, rule, value string) string {
 func (s *Scanner) find(block string) []match {
 	found := s.own.find(block)
 	found = append(found, shapes(block, false)...)
-	found = append(found, disguised(block)...)
+	found = append(found, encoded(block)...)
 	sortMatches(found)
 	return found
 }

@@ -6,7 +6,6 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/module"
-	"forge/pipeline/text"
 )
 
 // Git is the history of repositories, kept in bare mirrors that commands cannot reach.
@@ -29,12 +28,6 @@ type Git interface {
 	// Met says which commits of others a merge had a conflict with in paths. own tells whose
 	// authors' commits are not looked at.
 	Met(ctx context.Context, repo pipeline.Repo, ours, theirs, result string, paths []string, own func(name, email string) bool) ([]module.Met, error)
-	// Leaks finds secrets in what one commit has and an earlier one does not. unread are
-	// files that are too big to be looked through.
-	Leaks(ctx context.Context, repo pipeline.Repo, from, to string) (found []text.Leak, unread []string, err error)
-	// LeaksOfCommits finds secrets in what each commit brings in that one has and others do
-	// not. more is how many older ones were left out.
-	LeaksOfCommits(ctx context.Context, repo pipeline.Repo, sha string, not ...string) (found []CommitLeak, more int, err error)
 	// Mask takes the secrets out of a text.
 	Mask(s string) string
 }
@@ -145,10 +138,4 @@ type Shipped struct {
 	SHA     string
 	Message string
 	Files   []string // that it changes there
-}
-
-// CommitLeak is a leak that a commit brought in.
-type CommitLeak struct {
-	Commit string
-	text.Leak
 }

@@ -42,9 +42,6 @@ func (x *Executor) review(ctx context.Context, run *pipeline.Run, job agent.Job)
 	if err = views.add(&review, err); err != nil {
 		return pipeline.Data{}, err
 	}
-	if err = x.leaks(ctx, run, &review); err != nil {
-		return pipeline.Data{}, err
-	}
 	if err = x.recognise(ctx, run, &review); err != nil {
 		return pipeline.Data{}, err
 	}

@@ -2,7 +2,6 @@ package server
 
 import (
 	"encoding/json"
-	"fmt"
 	"math/rand/v2"
 	"os/exec"
 	"path/filepath"
@@ -277,93 +276,4 @@ summary: Take notes
 	ts.comment("acme", "/forge continue\nRead them from the environment.")
 	ts.untilState(pipeline.StateVerified)
 	ts.nothingOf(dir, model, ts.gh.WebhookSecret)
-}
-
-// Covers S25: a token that a person pushes onto Forge's pull request is not verified in silence: its
-// place is named, its value never, and the implementer takes it out.
-func TestPushedSecret(t *testing.T) {
-	t.Parallel()
-	token := seeded{rand.New(rand.NewPCG(5, 6))}.token()
-	ts := newTestServer(t, testOptions{tape: servertest.GreeterTape + `
--- implementer 2/1 --
-@expect conf/dev.env
-@expect looks like a secret
->>> write
-path: conf/dev.env
-content: "# GITHUB_TOKEN is in the environment\n"
--- implementer 2/2 --
->>> submit
-summary: Read the token from the environment
-addressed: [{id: F1, what: it is taken out}]
--- quality 2/1 --
->>> submit
-summary: Small and right.
-risk: 1
-findings: []
-rulings: [{id: F1, verdict: fixed, why: it is not there any more}]
-`})
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateVerified)
-	ts.push(run.Branch, "Configure development", map[string]string{"conf/dev.env": "# for me\nGITHUB_TOKEN=" + token + "\n"})
-	run = ts.until("verified without it", func(r *pipeline.Run) bool {
-		return r.State == pipeline.StateVerified && len(r.Iterations) == 2 && r.Head != run.Head
-	})
-	if f := run.Findings; len(f) != 1 || f[0].Finding.File != "conf/dev.env" || f[0].Finding.Line != 2 || !f[0].Finding.Severity.Blocks() || f[0].State != pipeline.IssueFixed {
-		t.Errorf("findings %+v", f)
-	}
-	pulls, err := ts.gh.Pulls(greetRepo)
-	ts.must(err)
-	posted, err := json.Marshal(pulls)
-	ts.must(err)
-	if all := string(posted) + ts.comments(); !strings.Contains(all, "looks like a secret (github-token") || strings.Contains(all, token) {
-		t.Errorf("its place is not told, or its value is:\n%s", all)
-	}
-}
-
-// Covers S25: a token that a person pushes, and takes out again with the next commit of the same push, is
-// in the branch's history. The implementer cannot mend that, so a human is asked, once.
-func TestPushedSecretTakenOut(t *testing.T) {
-	t.Parallel()
-	token := seeded{rand.New(rand.NewPCG(7, 8))}.token()
-	ts := newTestServer(t, testOptions{on: once(pipeline.EventPhaseApproved, func(ts *testServer, r *pipeline.Run) {
-		ts.push(r.Branch, "Configure development", map[string]string{"conf/dev.env": "# for me\nGITHUB_TOKEN=" + token + "\n"})
-		ts.push(r.Branch, "Do not", map[string]string{"conf/dev.env": "# for me\n"})
-		ts.outcomes("push", 2)
-	})})
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateWaiting)
-	detail := run.Gate().Guard.Detail
-	if run.Gate().Guard.Name != pipeline.GuardHuman || !strings.Contains(detail, "holds in conf/dev.env:2 what looks like a secret (github-token") || !strings.Contains(detail, "only rewriting the history") {
-		t.Errorf("it asks %q", detail)
-	}
-	ts.says("holds in conf/dev.env:2 what looks like a secret (github-token")
-	ts.comment("acme", "/forge approve")
-	run = ts.untilState(pipeline.StateVerified)
-	ts.push(run.Branch, "Note it", map[string]string{"NOTES.md": "revoked\n"})
-	run = ts.until("verified again", func(r *pipeline.Run) bool {
-		return r.State == pipeline.StateVerified && r.Head != run.Head || r.Gate() != nil
-	})
-	if run.State != pipeline.StateVerified {
-		t.Errorf("it asks again: %+v", run.Gate())
-	}
-	if all := ts.comments(); strings.Contains(all, token) {
-		t.Errorf("its value is told:\n%s", all)
-	}
-}
-
-// outcomes waits until that many deliveries of an event have one.
-func (ts *testServer) outcomes(event string, n int) {
-	ts.t.Helper()
-	seen := 0
-	eventually(ts.t, func() bool {
-		list, err := ts.s.DB.Deliveries(ts.t.Context(), deliveriesOf(greetRepo))
-		ts.must(err)
-		seen = 0
-		for _, d := range list {
-			if d.Event == event && strings.Contains(d.Outcome, "goes on from") {
-				seen++
-			}
-		}
-		return seen >= n
-	}, func() string { return fmt.Sprintf("%d of %d deliveries of %s", seen, n, event) })
 }
