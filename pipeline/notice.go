@@ -41,6 +41,7 @@ const (
 type Notice struct {
 	Kind     NoticeKind   `json:"kind"`
 	Repo     Repo         `json:"repo"`
+	Action   string       `json:"-"` // as GitHub names it, for lists
 	Actor    Actor        `json:"actor"`
 	Task     Task         `json:"task"`               // of a start or an edited issue
 	Labels   []string     `json:"labels,omitempty"`   // of a start: those of the issue

@@ -2,19 +2,17 @@ package webhook
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
-	"net/netip"
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 const (
 	maxHeld      = 256 << 20 // bytes of all bodies that are in memory at once
-	maxShare     = maxHeld / 4
 	pooledBuffer = 64 << 10 // bytes: most payloads are smaller
 	firstRead    = 4 << 10  // bytes that must have come before a buffer is taken
 
@@ -26,22 +24,19 @@ const (
 
 // bodies reads what is posted. Nobody has been identified yet, so memory is taken as
 // bodies come, not as their headers claim: who sends little costs little, who is slow
-// is cut off, and neither all senders nor a single address can take it all.
+// is cut off, and there is a limit to all of it.
 type bodies struct {
 	firsts  sync.Pool // of *[firstRead]byte
 	buffers sync.Pool // of *buffer
 
-	mu    sync.Mutex
-	held  int64                // bytes in memory
-	share map[netip.Addr]int64 // by address
+	held atomic.Int64 // bytes in memory
 }
 
 // A buffer holds a body. It is used again, because the bodies of a burst would
 // keep the garbage collector busier than all else.
 type buffer struct {
 	data []byte
-	from netip.Addr
-	held int64 // what counts against the limits, in bytes
+	held int64 // what counts against the limit, in bytes
 }
 
 // read reads a body of up to most bytes. Its buffer is nil, or for release.
@@ -87,7 +82,6 @@ func (b *bodies) begin(req *http.Request) (*buffer, *refusal) {
 	if buf == nil {
 		buf = &buffer{data: make([]byte, 0, pooledBuffer)}
 	}
-	buf.from = address(req.RemoteAddr)
 	if no := b.take(buf, int64(cap(buf.data))); no != nil {
 		return buf, no
 	}
@@ -124,22 +118,12 @@ func (b *bodies) grow(buf *buffer, size int64) *refusal {
 	return nil
 }
 
-// take counts what a buffer takes. Once half of all is taken, an address that has a
-// quarter of all gets no more: the rest is for others.
+// take counts what a buffer takes.
 func (b *bodies) take(buf *buffer, n int64) *refusal {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch {
-	case b.held+n > maxHeld:
+	if b.held.Add(n) > maxHeld {
+		b.held.Add(-n)
 		return busy("too many deliveries are being received", nil)
-	case b.held+n > maxHeld/2 && b.share[buf.from]+n > maxShare:
-		return busy(fmt.Sprintf("too many deliveries are being received from %s", buf.from), nil)
 	}
-	if b.share == nil {
-		b.share = map[netip.Addr]int64{}
-	}
-	b.held += n
-	b.share[buf.from] += n
 	buf.held += n
 	return nil
 }
@@ -149,31 +133,10 @@ func (b *bodies) release(buf *buffer) {
 	if buf == nil {
 		return
 	}
-	b.mu.Lock()
-	b.held -= buf.held
-	if b.share[buf.from] -= buf.held; b.share[buf.from] <= 0 {
-		delete(b.share, buf.from)
-	}
-	b.mu.Unlock()
+	b.held.Add(-buf.held)
 	buf.held = 0
 	if cap(buf.data) <= 2*pooledBuffer {
 		buf.data = buf.data[:0]
 		b.buffers.Put(buf)
 	}
-}
-
-// address is who a connection comes from; of IPv6 the network, because a single
-// sender has all of it.
-func address(remote string) netip.Addr {
-	at, err := netip.ParseAddrPort(remote)
-	if err != nil {
-		return netip.Addr{}
-	}
-	ip := at.Addr().Unmap()
-	if ip.Is6() {
-		if p, err := ip.WithZone("").Prefix(64); err == nil {
-			return p.Addr()
-		}
-	}
-	return ip
 }

@@ -115,39 +115,20 @@ func TestSlowBody(t *testing.T) {
 	})
 }
 
-// An address may have a quarter of the memory when half of all is taken, and others
-// are served all the same. A whole network of IPv6 is one address.
-func TestShareOfAnAddress(t *testing.T) {
+// All that is received at once has a limit, and what is given back can be taken again.
+func TestHeldInAll(t *testing.T) {
 	t.Parallel()
 	var b bodies
-	var taken []*buffer
-	take := func(remote string, n int64) *refusal {
-		buf := &buffer{from: address(remote)}
-		taken = append(taken, buf)
-		return b.take(buf, n)
+	one, two := &buffer{}, &buffer{}
+	if no := b.take(one, maxHeld); no != nil {
+		t.Errorf("all of it: %+v", no)
 	}
-	for i, c := range []struct {
-		from string
-		size int64
-		says string
-	}{
-		{"[2001:db8::1]:5", maxHeld / 2, ""},
-		{"[2001:db8::2]:5", 1, "from 2001:db8::"},
-		{"192.0.2.7:1", maxShare, ""},
-		{"192.0.2.7:2", 1, "from 192.0.2.7"},
-		{"192.0.2.8:1", maxShare, ""},
-		{"192.0.2.9:1", 1, "are being received; "},
-	} {
-		no := take(c.from, c.size)
-		if (no == nil) != (c.says == "") || no != nil && (no.status != 503 || !strings.Contains(no.text, c.says)) {
-			t.Errorf("%d: %+v", i, no)
-		}
+	if no := b.take(two, 1); no == nil || no.status != http.StatusServiceUnavailable {
+		t.Errorf("a byte more: %+v", no)
 	}
-	for _, buf := range taken {
-		b.release(buf)
-	}
-	if b.held != 0 || len(b.share) != 0 {
-		t.Errorf("%d bytes are held, %v", b.held, b.share)
+	b.release(one)
+	if no := b.take(two, 1); no != nil {
+		t.Errorf("once it is given back: %+v", no)
 	}
 }
 
@@ -172,8 +153,8 @@ func TestBodySizes(t *testing.T) {
 			case no != nil || !bytes.Equal(buf.data, want):
 				t.Errorf("%d bytes, length known: %t: %+v", size, known, no)
 			}
-			if b.release(buf); b.held != 0 {
-				t.Errorf("%d bytes: %d are held", size, b.held)
+			if b.release(buf); b.held.Load() != 0 {
+				t.Errorf("%d bytes: %d are held", size, b.held.Load())
 			}
 		}
 	}

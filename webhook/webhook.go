@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"forge/pipeline/record"
-	"forge/webhook/route"
 
 	"github.com/gorilla/mux"
 )
@@ -26,18 +25,11 @@ const (
 
 	defaultPath = "/webhook"
 	maxName     = 200  // bytes of a GUID or an event's name
-	digestSize  = 16   // bytes of a payload's signature, by which it is known again
 	retryAfter  = "10" // seconds
 )
 
-// timeless are the events whose payloads name no moment, so that two that happened may read
-// the same; what follows from these is what GitHub says when it is asked. All others hold a
-// time to the second, or the id of what is new, and are known by their signature.
-var timeless = map[string]bool{"ping": true, "installation": true, "installation_repositories": true, "pull_request_review_thread": true}
-
 // A keeper makes deliveries durable, all of them or none. One whose GUID is known
-// is passed over, and nothing follows from one whose digest is. It must not hold on to
-// the list or the payloads.
+// is passed over. It must not hold on to the list or the payloads.
 type keeper interface {
 	KeepDeliveries(ctx context.Context, list []record.Delivery) error
 }
@@ -48,10 +40,11 @@ type Options struct {
 	Path   string // of the route; empty: "/webhook"
 	Notify func() // called after a commit, to wake up who handles deliveries; may be nil; must not block
 
-	// Outcome says why nothing follows from a delivery, as most of what GitHub sends is
-	// of no concern: it is then kept as handled, in the same insert. "" leaves that to
-	// who handles deliveries. It must be quick, must not keep the payload, and may be nil.
-	Outcome func(event string, payload []byte) string
+	// Read says by what a delivery is listed, and why nothing follows from it, as most of
+	// what GitHub sends is of no concern: it is then kept as handled, in the same insert.
+	// An outcome of "" leaves that to who handles deliveries. It must be quick, must not
+	// keep the payload, and may be nil.
+	Read func(event string, payload []byte) (action, repo, outcome string)
 
 	Sources map[string]Source // by name; none: no route but GitHub's
 
@@ -187,14 +180,15 @@ func (r *Receiver) read(w http.ResponseWriter, req *http.Request, d *record.Deli
 		return nil, no
 	}
 	d.Payload = buf.data
-	if !timeless[d.Event] {
-		d.Digest = signature[:digestSize]
-	}
-	d.Action, d.Repo = route.Read(buf.data)
-	if r.opts.Outcome != nil {
-		d.Outcome = r.opts.Outcome(d.Event, buf.data)
-	}
+	r.list(d)
 	return buf, nil
+}
+
+// list fills in what a delivery is listed by.
+func (r *Receiver) list(d *record.Delivery) {
+	if r.opts.Read != nil {
+		d.Action, d.Repo, d.Outcome = r.opts.Read(d.Event, d.Payload)
+	}
 }
 
 // keep waits until a delivery is on disk. release is called when its payload is not
@@ -219,10 +213,7 @@ func (r *Receiver) Take(ctx context.Context, guid, event string, payload []byte)
 		return fmt.Errorf("webhook: %q of %q is no delivery", shorten(event), shorten(guid))
 	}
 	d := record.Delivery{GUID: guid, Event: event, Received: r.opts.Clock(), Payload: payload}
-	d.Action, d.Repo = route.Read(payload)
-	if r.opts.Outcome != nil {
-		d.Outcome = r.opts.Outcome(event, payload)
-	}
+	r.list(&d)
 	return r.commit.keep(ctx, &d, func() {})
 }
 

@@ -167,7 +167,7 @@ func Read(event string, raw []byte, o Options) (pipeline.Notice, error) {
 	if err := unmarshal(event, raw, &d); err != nil {
 		return pipeline.Notice{}, fmt.Errorf("read delivery of event %q: %w", event, err)
 	}
-	n := pipeline.Notice{Kind: pipeline.NoticeNone, Repo: d.repo(), Actor: d.Sender.actor()}
+	n := pipeline.Notice{Kind: pipeline.NoticeNone, Action: d.Action, Repo: d.repo(), Actor: d.Sender.actor()}
 	r := reader{o: o, d: &d, n: &n}
 	switch event {
 	case "issues":
@@ -219,14 +219,15 @@ func unmarshal(event string, raw []byte, d *payload) error {
 	if err == nil {
 		err = json.Unmarshal(part, &c)
 	}
-	d.Action, d.Sender = c.Action, c.Sender
+	d.Action, d.Sender, d.Repository = c.Action, c.Sender, c.Repository
 	return err
 }
 
 // common is what all payloads have.
 type common struct {
-	Action string  `json:"action"`
-	Sender account `json:"sender"`
+	Action     string     `json:"action"`
+	Sender     account    `json:"sender"`
+	Repository repository `json:"repository"`
 }
 
 func (d *payload) repo() pipeline.Repo {

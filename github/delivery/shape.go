@@ -10,7 +10,7 @@ import (
 
 // A shape says which parts of a JSON value are read. GitHub's payloads hold whole
 // repositories, several times; what Forge reads of them is one part in twenty.
-// Leaving the rest out before the value is decoded takes a quarter of the time.
+// Leaving the rest out before the value is decoded takes a twentieth of the time.
 type shape struct {
 	fields map[string]*shape // of an object, by key; nil: the value is read whole
 }

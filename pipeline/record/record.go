@@ -24,7 +24,6 @@ type Delivery struct {
 	Repo     string // "owner/name"; empty when the payload names none
 	Received time.Time
 	Payload  []byte // as it was sent; compressed in the database; absent in lists, and of old ones
-	Digest   []byte // of a payload that must not come again under another GUID; empty: it may; not read back
 	Lane     string // who handles it: "" the engine, else the service that reads this lane; not in lists
 
 	ID       int64 // in the order of arrival

@@ -18,13 +18,12 @@ import (
 const maxAttempts = 5
 
 // deliveryWidth is how many parameters a row of deliveries takes.
-const deliveryWidth = 13
+const deliveryWidth = 12
 
-var insertDeliveries = newBulkInsert(`INTO deliveries (guid, event, action, repo, received, payload, state, attempts, outcome, finished, quiet, lane, digest) VALUES `, deliveryWidth, ` ON CONFLICT DO NOTHING`)
+var insertDeliveries = newBulkInsert(`INTO deliveries (guid, event, action, repo, received, payload, state, attempts, outcome, finished, quiet, lane) VALUES `, deliveryWidth, ` ON CONFLICT DO NOTHING`)
 
 // KeepDeliveries stores deliveries in one transaction. One whose GUID is known is
-// passed over; one whose digest is known by another GUID is kept as handled, without its
-// payload. When it returns nil, all of them are on disk.
+// passed over. When it returns nil, all of them are on disk.
 func (d *DB) KeepDeliveries(ctx context.Context, list []record.Delivery) error {
 	if d.pool != nil {
 		// Two servers that insert the same GUIDs in different orders would wait for each other.
@@ -49,50 +48,15 @@ func (d *DB) KeepDeliveries(ctx context.Context, list []record.Delivery) error {
 		} else {
 			rows = append(rows, record.DeliveryDone, 1, clean(v.Outcome), micros(v.Received), true, v.Lane)
 		}
-		if len(v.Digest) == 0 {
-			rows = append(rows, nil)
-		} else {
-			rows = append(rows, v.Digest)
-		}
 	}
 	err := d.Tx(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		n, err := insertDeliveries.run(ctx, d, tx, rows)
-		if err != nil || n == int64(len(list)) {
-			return err
-		}
-		return d.keepReplays(ctx, tx, list)
+		_, err := insertDeliveries.run(ctx, d, tx, rows)
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("keep %d deliveries: %w", len(list), err)
 	}
 	return nil
-}
-
-// replayed is how the outcome of a delivery begins whose payload came before.
-const replayed = "ignored: the same payload came before"
-
-// keepReplays keeps, for people to see, the deliveries whose payload came before under
-// another GUID.
-func (d *DB) keepReplays(ctx context.Context, tx *sql.Tx, list []record.Delivery) error {
-	var rows []any
-	for _, v := range list {
-		if len(v.Digest) == 0 {
-			continue
-		}
-		var first string
-		err := tx.QueryRowContext(ctx, `SELECT guid FROM deliveries WHERE digest = $1`, v.Digest).Scan(&first)
-		switch {
-		case errors.Is(err, sql.ErrNoRows) || err == nil && first == v.GUID:
-			continue // its GUID is known
-		case err != nil:
-			return err
-		}
-		d.log.WarnContext(ctx, "a delivery was replayed under another GUID: nothing follows from it", "delivery", v.GUID, "why", "its payload came before as "+first)
-		rows = append(rows, v.GUID, clean(v.Event), clean(v.Action), clean(v.Repo), micros(v.Received), []byte{},
-			record.DeliveryDone, 1, replayed+", as delivery "+first, micros(v.Received), false, v.Lane, nil)
-	}
-	_, err := insertDeliveries.run(ctx, d, tx, rows)
-	return err
 }
 
 // A packer compresses payloads into one buffer, one behind the other: a burst of

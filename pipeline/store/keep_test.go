@@ -388,29 +388,3 @@ func TestCancelledContext(t *testing.T) {
 		want(t, "state", run.State, pipeline.StateRunning)
 	})
 }
-
-// A payload that comes again under another GUID is kept as handled, whether the first came
-// before, in the same batch, or was handled long ago; one without a digest may come again.
-func TestReplays(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, d *DB) {
-		ctx := t.Context()
-		of := func(guid, digest string) record.Delivery {
-			v := delivery(guid)
-			v.Digest = []byte(digest)
-			return v
-		}
-		must(t, d.KeepDeliveries(ctx, []record.Delivery{of("a", "one"), of("b", "one"), of("c", ""), of("d", "")}))
-		_, err := d.FinishDelivery(ctx, nil, "a", "done", false, now)
-		must(t, err)
-		must(t, d.KeepDeliveries(ctx, []record.Delivery{of("a", "one"), of("e", "one"), of("f", "two")}))
-		want(t, "deliveries that wait", waiting(t, d, now), "c d f")
-		for guid, quiet := range map[string]bool{"b": false, "e": false} {
-			v, err := d.Delivery(ctx, guid)
-			must(t, err)
-			want(t, "outcome of "+guid, v.Outcome, "ignored: the same payload came before, as delivery a")
-			want(t, "quiet "+guid, v.Quiet, quiet)
-			want(t, "payload of "+guid, len(v.Payload), 0)
-		}
-	})
-}

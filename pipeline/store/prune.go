@@ -18,8 +18,8 @@ const (
 	// pruneStep finds the end of the next deliveries and when the first of them came.
 	pruneStep = `SELECT COALESCE(MAX(id), 0), COALESCE(MIN(received), 0) FROM (SELECT id, received FROM deliveries WHERE id > $1 ORDER BY id LIMIT $2) AS next`
 	pruneRows = `UPDATE deliveries SET payload = $4 WHERE id > $1 AND id <= $2 AND state = 'done' AND finished < $3 AND LENGTH(payload) > 0`
-	// What nothing followed from is not looked up again, and one that came twice would be passed over again.
-	pruneQuiet = `DELETE FROM deliveries WHERE id > $1 AND id <= $2 AND state = 'done' AND finished < $3 AND (quiet OR outcome LIKE '` + replayed + `%')`
+	// What nothing followed from is not looked up again.
+	pruneQuiet = `DELETE FROM deliveries WHERE id > $1 AND id <= $2 AND state = 'done' AND finished < $3 AND quiet`
 	pruneRuns  = `SELECT id FROM runs WHERE NOT (` + active + `) AND updated < $1 AND EXISTS (SELECT 1 FROM tape WHERE tape.run = runs.id) ORDER BY id LIMIT $2`
 	pruneTape  = `DELETE FROM tape WHERE run = $1`
 

@@ -246,25 +246,24 @@ func (a *App) reader(cfg settings.Config) func(string, []byte) (pipeline.Notice,
 	}
 }
 
-// outcome says why nothing follows from a delivery, "" where something may. What
-// people tick counts only in Forge's own comments, so nothing is settled before the
-// App's user is known.
-func (a *App) outcome(cfg settings.Config) func(string, []byte) string {
+// listed says by what a delivery is listed, and why nothing follows from it, "" where
+// something may. What people tick counts only in Forge's own comments, so nothing is
+// settled before the App's user is known.
+func (a *App) listed(cfg settings.Config) func(string, []byte) (action, repo, outcome string) {
 	read := a.reader(cfg)
-	return func(event string, payload []byte) (why string) {
-		defer func() {
-			if p := recover(); p != nil {
-				why = "" // the engine reads it again, and reports it
-			}
-		}()
-		if a.github.botID() == 0 || incidents.Concerns(event) {
-			return ""
-		}
+	return func(event string, payload []byte) (action, repo, outcome string) {
+		defer func() { _ = recover() }() // the engine reads it again, and reports it
 		n, err := read(event, payload)
-		if err != nil || n.Kind != pipeline.NoticeNone {
-			return ""
+		if err != nil {
+			return "", "", ""
 		}
-		return n.Why
+		if n.Repo.Name != "" {
+			repo = n.Repo.FullName()
+		}
+		if n.Kind == pipeline.NoticeNone && a.github.botID() != 0 && !incidents.Concerns(event) {
+			outcome = n.Why
+		}
+		return n.Action, repo, outcome
 	}
 }
 

@@ -77,7 +77,7 @@ func Listen(ctx context.Context, o Options) (_ *Server, err error) {
 	}
 	s.trySandbox(ctx)
 	s.hooks, err = webhook.New(deliveryKeeper{s.DB, s.incidents.Wake}, o.Log, webhook.Options{
-		Secret: []byte(o.Config.WebhookSecret.Reveal()), Outcome: a.outcome(o.Config), Sources: sources(o.Config.Hooks, s.incidents), Clock: o.Now,
+		Secret: []byte(o.Config.WebhookSecret.Reveal()), Read: a.listed(o.Config), Sources: sources(o.Config.Hooks, s.incidents), Clock: o.Now,
 		Notify: func() { s.Engine.Wake(); s.pages.Notify("deliveries", "") },
 	})
 	if err != nil {

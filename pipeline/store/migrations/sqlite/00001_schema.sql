@@ -141,17 +141,13 @@ CREATE TABLE deliveries (
     -- Most of what GitHub sends concerns nothing that Forge does. A list leaves it out
     -- unless somebody asks for it; indexes hold the others alone.
     quiet    INTEGER NOT NULL DEFAULT 0 CHECK (quiet IN (0, 1)),
-    lane     TEXT    NOT NULL DEFAULT '', -- what production says is read by another part of the server than the engine
-    -- What a signed payload is known by: whoever has seen one can send it again under another
-    -- GUID, which the signature does not cover. NULL: it may come again.
-    digest   BLOB
+    lane     TEXT    NOT NULL DEFAULT '' -- what production says is read by another part of the server than the engine
 ) STRICT;
 CREATE INDEX deliveries_waiting ON deliveries (id) WHERE state = 'waiting';
 CREATE INDEX deliveries_dead ON deliveries (id) WHERE state = 'dead';
 CREATE INDEX deliveries_repo ON deliveries (repo, id);
 CREATE INDEX deliveries_heard ON deliveries (id) WHERE NOT quiet;
 CREATE INDEX deliveries_heard_repo ON deliveries (repo, id) WHERE NOT quiet;
-CREATE UNIQUE INDEX deliveries_digest ON deliveries (digest) WHERE digest IS NOT NULL;
 
 CREATE TABLE tape (
     id   INTEGER PRIMARY KEY AUTOINCREMENT,
