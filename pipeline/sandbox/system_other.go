@@ -44,12 +44,7 @@ func (w *worker) limited(args []string) []string {
 
 func (w *worker) mayLimit() error { return nil }
 
-// memory counts nothing.
-type memory struct{}
-
-func (w *worker) countMemory() *memory { return nil }
-
-func (*memory) over([]int, int64) bool { return false }
+func overMemory([]int, []string, int64) bool { return false }
 
 func beneath(int) []int { return nil }
 

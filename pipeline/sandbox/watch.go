@@ -27,7 +27,6 @@ const markName = "FORGE_WORKSPACE"
 func (w *worker) watch(finished <-chan struct{}, pid int, kill func(class string)) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
-	memory := w.countMemory()
 	start, files := freeBytes(w.Dir), spareFiles(w.Dir)
 	counted := start // what was free when the tree was last counted
 	for n := 1; ; n++ {
@@ -36,7 +35,7 @@ func (w *worker) watch(finished <-chan struct{}, pid int, kill func(class string
 			return
 		case <-tick.C:
 		}
-		if w.Group == "" && memory.over(beneath(pid), w.Limits.Memory) {
+		if w.Group == "" && overMemory(beneath(pid), w.inMemory, w.Limits.Memory) {
 			kill(classMemory)
 			return
 		}
