@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	"pgregory.net/rapid"
 
@@ -362,16 +361,6 @@ func TestNoData(t *testing.T) {
 		if g.Value != nil || g.Hit != nil {
 			t.Errorf("target %s of nothing: %+v", g.Name, g)
 		}
-	}
-}
-
-// Rows that a newer version wrote, or of other days, are passed over.
-func TestUnknownRows(t *testing.T) {
-	t.Parallel()
-	o := Options{Days: 7, Now: start}
-	rows := []record.MetricRow{{Day: 20260301, Metric: "of tomorrow", N: 1}, {Day: 20250101, Metric: Success, N: 1}, {Day: 20260302, Metric: Success, N: 1}}
-	if diff := gocmp.Diff(compute(nil, o), compute(rows, o)); diff != "" {
-		t.Errorf("(-nothing +with them)\n%s", diff)
 	}
 }
 

@@ -106,9 +106,7 @@ func TestPlansOnPostgres(t *testing.T) {
 		_, err := d.SQL().Exec(q)
 		must(t, err)
 	}
-	loose := plan{name: "days without a piece", query: selectLoosePostgres, args: []any{"acme/site", "[[20260101, 20260102]]"},
-		postgres: []string{"metric_snapshots_pkey"}}
-	for _, p := range append(planned(), loose) {
+	for _, p := range planned() {
 		if p.postgres == nil {
 			continue
 		}

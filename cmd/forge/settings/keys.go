@@ -185,7 +185,6 @@ var rules = map[string]rule{
 	"openai_api_key_file":         {doc: "A file that holds the OpenAI-compatible server's API key, instead of OPENAI_API_KEY"},
 	"anthropic_base_url":          {doc: "Where Anthropic's API is reached; empty: its own", text: checkURL},
 	"openai_base_url":             {doc: "Where the OpenAI-compatible API is reached; empty: OpenAI's own", text: checkURL},
-	"sandbox":                     {doc: "What commands of repositories run in", enum: []string{"bubblewrap"}},
 	"unsafe_no_sandbox":           {doc: "Run commands of repositories without a sandbox; for throw-away machines alone"},
 	"dependencies":                {doc: "install: a repository's dependencies are installed through a gateway to registries before its tests run; off: only what the repository holds is there", enum: []string{"install", "off"}},
 	"install_scripts":             {doc: "Let packages run scripts of their own while they are installed, in the sandbox"},

@@ -44,7 +44,6 @@ type Config struct {
 	OpenAIKey       Secret                 //
 	AnthropicURL    string                 // "": Anthropic's own
 	OpenAIURL       string                 // "": OpenAI's own
-	Sandbox         string                 // "bubblewrap"
 	UnsafeNoSandbox bool                   // repositories' commands run bare
 	WorkerUser      string                 // "": chosen by the sandbox
 	Dependencies    bool                   // they are installed before tests run
@@ -138,7 +137,6 @@ type serverFile struct {
 	OpenAIKeyFile    string                    `json:"openai_api_key_file" env:"OPENAI_API_KEY_FILE"`
 	AnthropicURL     string                    `json:"anthropic_base_url" env:"ANTHROPIC_BASE_URL"`
 	OpenAIURL        string                    `json:"openai_base_url" env:"OPENAI_BASE_URL"`
-	Sandbox          string                    `json:"sandbox" env:"FORGE_SANDBOX"`
 	UnsafeNoSandbox  bool                      `json:"unsafe_no_sandbox" env:"FORGE_UNSAFE_NO_SANDBOX"`
 	WorkerUser       string                    `json:"worker_user" env:"FORGE_WORKER_USER"`
 	Dependencies     string                    `json:"dependencies" env:"FORGE_DEPENDENCIES"`
@@ -218,7 +216,7 @@ func Server(path string, getenv func(string) string) (Config, error) {
 func server(path string, getenv func(string) string, root bool) (Config, error) {
 	def := config.Default()
 	f := &serverFile{
-		Listen: "127.0.0.1:8080", Label: "forge", Slug: command.Slug, Sandbox: "bubblewrap", WriteInterval: time.Second, CallTimeout: 15 * time.Second,
+		Listen: "127.0.0.1:8080", Label: "forge", Slug: command.Slug, WriteInterval: time.Second, CallTimeout: 15 * time.Second,
 		ModelTimeout: 10 * time.Minute, ModelPatience: 2 * time.Hour, KeepDeliveries: 30, KeepTapes: 90,
 		Answers: 30, ThreadAnswers: 10, Remarks: 120,
 		BackupEvery: time.Hour, BackupKeep: 3, Reflection: true, Dependencies: "install", Dashboard: "local", DashboardListen: "127.0.0.1:8081",
@@ -337,7 +335,7 @@ func (l *loader) finish() {
 		SecretFiles: c.SecretFiles,
 		AppID:       f.AppID, PrivateKeyFile: f.PrivateKeyFile, Listen: f.Listen, Poll: f.Poll, GitHubURL: strings.TrimRight(f.GitHubURL, "/"),
 		LogHosts: f.LogHosts, Label: f.Label, Slug: f.Slug,
-		AnthropicURL: f.AnthropicURL, OpenAIURL: f.OpenAIURL, Sandbox: f.Sandbox, UnsafeNoSandbox: f.UnsafeNoSandbox,
+		AnthropicURL: f.AnthropicURL, OpenAIURL: f.OpenAIURL, UnsafeNoSandbox: f.UnsafeNoSandbox,
 		WorkerUser: f.WorkerUser, Dependencies: f.Dependencies == "install", InstallScripts: f.InstallScripts, WriteInterval: f.WriteInterval,
 		CallTimeout:  f.CallTimeout,
 		ModelTimeout: f.ModelTimeout, ModelPatience: f.ModelPatience, Parallel: Parallel{f.ModelParallel, f.CommandsParallel, f.PartWorkers},

@@ -56,7 +56,7 @@ func TestServerDefaults(t *testing.T) {
 	t.Parallel()
 	want := Config{
 		DatabaseURL: NewSecret("/home/u/.local/state/forge/forge.db"), StateDir: "/home/u/.local/state/forge",
-		Listen: "127.0.0.1:8080", Label: "forge", Slug: "forge", Sandbox: "bubblewrap", WriteInterval: time.Second, CallTimeout: 15 * time.Second,
+		Listen: "127.0.0.1:8080", Label: "forge", Slug: "forge", WriteInterval: time.Second, CallTimeout: 15 * time.Second,
 		ModelTimeout: 10 * time.Minute, ModelPatience: 2 * time.Hour, KeepDeliveries: 30, KeepTapes: 90, BackupEvery: time.Hour, BackupKeep: 3,
 		Answers: 30, ThreadAnswers: 10, Remarks: 120,
 		BackupDir: "/home/u/.local/state/forge/backups", Reflection: true, Dependencies: true, Dashboard: "local",
@@ -101,7 +101,6 @@ models:
 anthropic_api_key_file: %s
 anthropic_base_url: https://a.example
 openai_base_url: http://127.0.0.1:11434/v1
-sandbox: bubblewrap
 unsafe_no_sandbox: true
 worker_user: forge-worker
 install_scripts: true
@@ -154,7 +153,7 @@ paths: {protected: ["deploy/**"]}
 		StateDir:    "/srv/forge", Listen: "localhost:1", GitHubURL: "https://ghe.example.com",
 		LogHosts: []string{"logs.example.com", ".blob.example.com"}, Label: "bot", Slug: "forge",
 		AnthropicKey: NewSecret("sk-from-file"), OpenAIKey: NewSecret("sk-env"), AnthropicURL: "https://a.example", OpenAIURL: "http://127.0.0.1:11434/v1",
-		Sandbox: "bubblewrap", UnsafeNoSandbox: true, WorkerUser: "forge-worker", Dependencies: true, InstallScripts: true,
+		UnsafeNoSandbox: true, WorkerUser: "forge-worker", Dependencies: true, InstallScripts: true,
 		Registries: []Registry{{Name: "acme", Kind: "npm", URL: "http://10.0.0.5:4873/", Match: []string{"@acme"}, Private: true,
 			Token: NewSecret(testSecret)}, {Name: "npm", Kind: "npm", URL: "https://npm.example"}},
 		WriteInterval: 2 * time.Second, CallTimeout: 30 * time.Second,
@@ -185,7 +184,7 @@ func TestEveryServerKey(t *testing.T) {
 		"FORGE_NOTIFY_URL": "https://n.example/x", "FORGE_NOTIFY_SECRET_FILE": secret, "FORGE_NOTIFY_URL_FILE": address,
 		"FORGE_GITHUB_URL": "https://g.example",
 		"FORGE_LABEL":      "robot", "FORGE_SLUG": "bob", "FORGE_MODEL": "openai/x",
-		"ANTHROPIC_BASE_URL": "https://a.example", "OPENAI_BASE_URL": "https://o.example", "FORGE_SANDBOX": "", "FORGE_UNSAFE_NO_SANDBOX": "true",
+		"ANTHROPIC_BASE_URL": "https://a.example", "OPENAI_BASE_URL": "https://o.example", "FORGE_UNSAFE_NO_SANDBOX": "true",
 		"FORGE_WORKER_USER": "nobody", "FORGE_DEPENDENCIES": "off", "FORGE_INSTALL_SCRIPTS": "true", "FORGE_WRITE_INTERVAL": "3s",
 		"FORGE_CALL_TIMEOUT": "9s", "FORGE_MODEL_TIMEOUT": "8s", "FORGE_MODEL_PATIENCE": "7m", "FORGE_MODEL_PARALLEL": "8",
 		"FORGE_COMMANDS_PARALLEL": "2", "FORGE_PART_WORKERS": "6", "FORGE_DAY_USD": "50", "FORGE_MONTH_USD": "500",
@@ -266,7 +265,6 @@ func TestServerErrors(t *testing.T) {
 			`FORGE_LISTEN (environment) is "nine"; it must be host:port`, `FORGE_APP_ID (environment) must be a whole number, not "x"`}},
 		{"interval", "write_interval: 2h\n", 0o600, nil, []string{"write_interval is 2h0m0s; it must be from 0s to 1m0s"}},
 		{"bool", "", 0o600, []string{"FORGE_UNSAFE_NO_SANDBOX", "maybe"}, []string{"FORGE_UNSAFE_NO_SANDBOX (environment) must be true or false"}},
-		{"sandbox", "sandbox: docker\n", 0o600, nil, []string{`sandbox is "docker"; it must be one of bubblewrap`}},
 		{"github over http", "github_url: http://ghe.example.com\n", 0o600, nil, []string{"github_url is plain http to ghe.example.com"}},
 		{"no address", "", 0o600, []string{"OPENAI_BASE_URL", "ollama"}, []string{"OPENAI_BASE_URL (environment) must be an address such as https://host.example"}},
 		{"password in an address", "", 0o600, []string{"OPENAI_BASE_URL", "https://u:" + secret + "@h.example"},
