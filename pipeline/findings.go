@@ -119,8 +119,8 @@ func (r *Run) KeepSeverity(v *Review) {
 	}
 }
 
-// forget closes what a review of an older version did not find again in what it
-// covered: its reviewer was not asked about it.
+// forget closes what a review did not find again in what it covered, where its reviewer was
+// not asked about it.
 func (r *Run) forget(v *Review, seen map[string]bool) {
 	for i := range r.Findings {
 		is := &r.Findings[i]

@@ -108,7 +108,7 @@ type Issue struct {
 	Times   int        `json:"times"`              // iterations in which it was seen, since a grant
 	FixedIn string     `json:"fixed_in,omitempty"` // SHA of the commit after which it was gone
 
-	Seen     string `json:"seen,omitempty"`     // SHA at which it was last listed: its lines are those of that commit; "" in older runs
+	Seen     string `json:"seen,omitempty"`     // SHA at which it was last listed: its lines are those of that commit
 	Ruling   string `json:"ruling,omitempty"`   // why the reviewer says what it says of it, the last time
 	Disputed string `json:"disputed,omitempty"` // why the implementer holds it for mistaken, until the reviewer has ruled
 	Upheld   int    `json:"upheld,omitempty"`   // times the reviewer upheld it against a dispute

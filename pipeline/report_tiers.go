@@ -61,11 +61,7 @@ func (r *Run) reportScope(b *strings.Builder, it *Iteration, tier string) {
 	switch tier {
 	case "module":
 		m := r.Part.Module
-		wave := ""
-		if r.Part.Wave > 0 {
-			wave = fmt.Sprintf(", wave %d", r.Part.Wave)
-		}
-		add("level: module %s%s (%s)", m.ID, wave, text.Clip(text.OneLine(m.Title), 100))
+		add("level: module %s, wave %d (%s)", m.ID, r.Part.Wave, text.Clip(text.OneLine(m.Title), 100))
 		own := "only its own paths are changed"
 		if r.Foreign {
 			own = "people have pushed to its branch, so that other paths than its own may be changed"

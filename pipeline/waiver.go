@@ -210,15 +210,14 @@ func listed(names []string) string {
 
 // looked reports whether a human has let this very head go on, or sends it back, after
 // the reviewer wanted one to look. A word that came after a push was about what stood
-// there before. Reviews of older versions left no waiver.
+// there before.
 func (r *Run) looked(it *Iteration) bool {
 	here := func(w Waiver) bool { return w.Guard == GuardHuman && w.Head == r.Head }
 	return it.Forced && (!it.Review.Ruled || len(r.Requested) > 0 || slices.ContainsFunc(r.Waivers, here))
 }
 
 // unread returns the guard that stops before the tests when part of the change could
-// not be shown to the reviewer, and no human has let that pass. A review of an older
-// version only said so.
+// not be shown to the reviewer, and no human has let that pass.
 func (r *Run) unread(it *Iteration) *Guard {
 	if !it.Review.Ruled {
 		return nil

@@ -188,7 +188,7 @@ type Review struct {
 	Reviewed    []string            `json:"reviewed"`               // paths
 	NotReviewed []Skipped           `json:"not_reviewed,omitempty"` // said, never silent
 	Suppressed  []SuppressedFinding `json:"held,omitempty"`         // findings that were not posted because of what people did before
-	Ruled       bool                `json:"ruled,omitempty"`        // the reviewer was shown what was open and ruled on it; false in older logs, where absent meant fixed
+	Ruled       bool                `json:"ruled,omitempty"`        // the reviewer was shown what was open and ruled on it; else what it has read and does not list is fixed
 	Rulings     []Ruling            `json:"rulings,omitempty"`      // on findings that were open before this review
 	Back        []string            `json:"back,omitempty"`         // fingerprints of what was fixed and whose code is at this head what it was
 	Points      []point.Point       `json:"points,omitempty"`       // at which the reviewer had to look, with what it said

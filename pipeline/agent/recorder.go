@@ -72,7 +72,7 @@ func (p *phase) record(ctx context.Context, m Model, key string, req Request, re
 }
 
 // ReadCall reads one section of a tape: the conversation that the call belongs to and
-// what came back. ok is false for what another version wrote, or is no section.
+// what came back. ok is false for what is no section.
 func ReadCall(data []byte) (conversation string, r Response, ok bool) {
 	s := readSection(data)
 	if s == nil {
@@ -88,7 +88,7 @@ func readSection(data []byte) *section {
 	}
 	s, err := parseSection(ar.Files[0])
 	if err != nil {
-		return nil // written by another version; asking again is always right
+		return nil // asking again is always right
 	}
 	if s.response.Usage.Calls == 0 {
 		s.response.Usage.Calls = 1

@@ -86,8 +86,7 @@ func Find(name string) Spec {
 	return Spec{}
 }
 
-// Slug is the word that people begin a command with, where no other is set: the server's
-// setting of that name, and what runs of before were started with.
+// Slug is the word that people begin a command with, where no other is set.
 const Slug = "forge"
 
 // Write is a command as people type it: "/forge continue 2". An empty slug is [Slug].

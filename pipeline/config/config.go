@@ -199,7 +199,7 @@ type Tests struct {
 	ChecksMinutes  int      `json:"checks_timeout_minutes"` // how long to wait for them
 	Integration    []string `json:"integration,omitempty"`  // commands of the second tier: of what was built apart, together
 	System         []string `json:"system,omitempty"`       // commands of the third: of the whole, once nothing else fails
-	KnownFailures  string   `json:"known_failures"`         // tests that failed before the work: "ask" a human once, or "allow"; "" of older runs is ask
+	KnownFailures  string   `json:"known_failures"`         // tests that failed before the work: "ask" a human once, or "allow"
 }
 
 // Setup says what is done before tests that cannot be found out: commands that run on

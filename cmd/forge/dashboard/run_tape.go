@@ -157,7 +157,7 @@ func (p *Pages) bill(ctx context.Context, run int64) (*bill, error) {
 	for _, e := range list {
 		var d struct{ Step *pipeline.Step }
 		if json.Unmarshal(e.Data, &d) != nil || d.Step == nil {
-			continue // another version's
+			continue
 		}
 		key := stepKey{d.Step.Phase, d.Step.Iteration, d.Step.Number}
 		// a step that was played back cost nothing

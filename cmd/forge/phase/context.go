@@ -105,8 +105,8 @@ func (x *Executor) skills(ctx context.Context, run *pipeline.Run, tree []string)
 		}
 	}
 	own, err := agent.Builtin(run.Config.Skills)
-	if err != nil { // of a run that another version began
-		x.o.Log.Warn("read skills", "run", run.ID, "error", err)
+	if err != nil {
+		return nil, nil, err
 	}
 	for _, s := range own {
 		if !slices.ContainsFunc(out, func(o agent.Skill) bool { return o.Name == s.Name }) {
