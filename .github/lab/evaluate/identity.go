@@ -28,7 +28,7 @@ func identityCommand() *cobra.Command {
 			"Prints for each kind the precision and the recall of what a run makes of such a pair. The pairs have no\n" +
 			"places: both comments are given the same file, line and code. What the run knows besides are the other\n" +
 			"comments on the pull request in the same FILE; a row of its own shows the pair alone.\n\n" +
-			"Beside it stand the rule of earlier versions and the cosine of idf-weighted words, whose limit is fitted\n" +
+			"Beside it stands the cosine of idf-weighted words, whose limit is fitted\n" +
 			"as Forge's is.\n\n" +
 			"Without --train, the weights are measured that Forge ships. With it, they are fitted on that file, and no\n" +
 			"pair is judged by a model that saw a pair of its repository: that repository is left out of the fit, forks\n" +
