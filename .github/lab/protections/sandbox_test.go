@@ -96,7 +96,6 @@ func ofSandbox(t *testing.T) []protection {
 		{"command.go", `limited, stop := context.WithTimeoutCause(ctx, wall,`, `limited, stop := context.WithTimeoutCause(ctx, wall+time.Minute,`, limits},
 		{"watch.go", `kill(classMemory)`, ``, limits},
 		{"memory_linux.go", `return own+files > limit || proportional(pids)+files > limit`, `return own+files > limit`, shared},
-		{"memory_linux.go", `if !found {`, `if !found && false {`, shared},
 		{"memory_linux.go", `total += int64(st.Blocks-st.Bfree) * st.Bsize`, `total += 0 * st.Bsize`, shared},
 		{"seccomp_linux.go", `p.jump(unix.BPF_JGT, maxSegment, 0, 1)`, `p.jump(unix.BPF_JGT, maxSegment, 1, 1)`, shared + "|TestSeccompFilter"},
 		{"seccomp_linux.go", `p.jump(unix.BPF_JEQ, 0, 0, 2)`, `p.jump(unix.BPF_JEQ, 0, 0, 0)`, "TestSeccompFilter"},
