@@ -17,6 +17,7 @@ import (
 	"forge/pipeline/config"
 	"forge/pipeline/pipelinetest"
 	"forge/pipeline/record"
+	"forge/pipeline/store"
 )
 
 // hostile is a label that tries to leave the place that it is written to.
@@ -26,43 +27,30 @@ const hostile = `</script><img src=x onerror="alert('1')">`
 // sums of all metrics over some days, with gaps.
 func (s *site) measure(t testing.TB, repos, days int) {
 	t.Helper()
-	rng := rand.New(rand.NewPCG(1, 2))
+	sums := func(of store.MeasureFunc) {
+		if _, err := s.db.MeasureRuns(t.Context(), of); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sums(func([]pipeline.Event) []record.MetricRow { return nil }) // of the runs that there are
 	start := pipelinetest.New(config.Default(), pipeline.Task{Issue: 1, Title: "Put a comma", Body: "after hello"}).Events
 	for repo := range repos {
 		s.keep(t, start, pipeline.Repo{ID: int64(repo + 1), Owner: "acme", Name: fmt.Sprintf("repo%02d", repo), DefaultBranch: "main"}, repo+1, today)
 	}
-	tx, err := s.db.SQL().BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Rollback() //nolint:errcheck // after a commit there is nothing to take back
-	insert, err := tx.Prepare(`INSERT INTO metric_snapshots (repo, day, metric, label, bucket, n, total, squares) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-		ON CONFLICT (repo, day, metric, label, bucket) DO UPDATE SET n = n + excluded.n, total = total + excluded.total, squares = squares + excluded.squares`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	put := func(repo string, r record.MetricRow) {
-		for _, of := range []string{repo, ""} {
-			if _, err := insert.Exec(of, r.Day, r.Metric, r.Label, r.Bucket, r.N, r.Total, r.Squares); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	for repo := range repos {
+	rng := rand.New(rand.NewPCG(1, 2))
+	sums(func([]pipeline.Event) (rows []record.MetricRow) {
 		for ago := range days {
 			for _, d := range metrics.Catalogue() {
 				for i, label := range labelsOf(d) {
 					if rng.IntN(8) == 0 || ago%7 == 2 {
 						continue // a weekend
 					}
-					put(fmt.Sprintf("acme/repo%02d", repo), observed(rng, d, label, i, metrics.DayOf(today.AddDate(0, 0, -ago)), ago))
+					rows = append(rows, observed(rng, d, label, i, metrics.DayOf(today.AddDate(0, 0, -ago)), ago))
 				}
 			}
 		}
-	}
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
+		return rows
+	})
 }
 
 func labelsOf(d metrics.Definition) []string {

@@ -3,18 +3,18 @@ package servertest
 import (
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/module"
 )
 
 var (
-	mergeOf  = regexp.MustCompile(`^Merge module (\S+)`)
-	failedAt = regexp.MustCompile(`(?m)^not ok \d+ - (\S+)`)
+	mergeOf  = lazyregexp.New(`^Merge module (\S+)`)
+	failedAt = lazyregexp.New(`(?m)^not ok \d+ - (\S+)`)
 )
 
 // GreenMerges wants the tests of a repository, by its address, whose test.sh prints TAP to pass at every
