@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"forge/pipeline/testedit"
 	"forge/pipeline/text"
 )
 
@@ -47,9 +46,6 @@ func (r *Run) Summary() string {
 			tests = append(tests, c.Test)
 		}
 		s += fmt.Sprintf(" On the reviewer's word alone, %s had to change: %s.", text.Plural(len(tests), "test", "tests"), text.Clip(strings.Join(tests, ", "), 300))
-	}
-	if it := r.Current(); r.State == StateVerified && it != nil && it.Tests != nil && len(it.Tests.Edited) > 0 {
-		s += " It edits tests of the base: " + text.Clip(testedit.List(it.Tests.Edited), 300) + "."
 	}
 	if base := r.Behind(); base != "" {
 		s += " " + base
@@ -151,7 +147,6 @@ func (r *Run) reportOf(it *Iteration, tier string) string {
 		r.reportShown(&b, it, tier)
 	}
 	reportChanged(&b, it.Tests)
-	reportPoints(&b, it.Review)
 	list := r.reportFindings(&b, it)
 	reportSecurity(&b, list)
 	reportCoverage(&b, it.Tests)

@@ -68,32 +68,6 @@ func reportChanged(b *strings.Builder, t *TestReport) {
 		lines = append(lines, line+"\n")
 	}
 	section(b, "Tests that had to change", lines)
-	lines = nil
-	for _, e := range t.Edited {
-		lines = append(lines, fmt.Sprintf("- `%s`: %s\n", text.Clip(text.OneLine(e.Name()), 200), e.Says()))
-	}
-	section(b, "Tests of the base that this change edits", lines)
-}
-
-// reportPoints lists where the reviewer had to look because no test can show that it is
-// right, with what it said.
-func reportPoints(b *strings.Builder, v *Review) {
-	if v == nil {
-		return
-	}
-	var lines []string
-	for _, p := range v.Points {
-		line := fmt.Sprintf("- `%s`, `%s`", p.At(), strings.ReplaceAll(text.Clip(text.OneLine(p.Code), 100), "`", "'"))
-		if p.Test != "" {
-			line += " (" + p.Test + ")"
-		}
-		line += ": " + p.Question()
-		if p.Said != "" {
-			line += " The reviewer: " + text.Clip(text.OneLine(p.Said), 300)
-		}
-		lines = append(lines, line+"\n")
-	}
-	section(b, "What tests cannot show", lines)
 }
 
 // reportCoverage lists what is covered less than the settings ask for.

@@ -7,8 +7,6 @@ import (
 
 	"forge/pipeline/config"
 	"forge/pipeline/module"
-	"forge/pipeline/point"
-	"forge/pipeline/testedit"
 	"forge/pipeline/text"
 
 	"github.com/google/go-cmp/cmp"
@@ -318,32 +316,14 @@ func TestChangedTestsAreTold(t *testing.T) {
 	t.Parallel()
 	r := &Run{ID: 3, State: StateVerified, Config: config.Default()}
 	r.Iterations = []Iteration{{Number: 1, Tests: &TestReport{Total: 2, Passed: 2,
-		Changed: []TestChange{{Test: "TestSum", Error: "got 3, want 4", Reason: "the issue asks for 3"}},
-		Edited:  []testedit.Edit{{File: "a_test.go", Part: "TestMul", Test: true, Stood: testedit.Passes}}}}}
+		Changed: []TestChange{{Test: "TestSum", Error: "got 3, want 4", Reason: "the issue asks for 3"}}}}}
 	for _, c := range []struct{ text, want string }{
 		{r.Report(1), "#### Tests that had to change\n\n- `TestSum`, as it stood at the base: got 3, want 4; the reviewer: the issue asks for 3\n"},
 		{r.Summary(), "On the reviewer's word alone, 1 test had to change: TestSum."},
-		{r.Report(1), "#### Tests of the base that this change edits\n\n- `a_test.go: TestMul`: passes as it stood; edited all the same\n"},
-		{r.Summary(), "It edits tests of the base: a_test.go: TestMul (passes as it stood; edited all the same)."},
 	} {
 		if !strings.Contains(c.text, c.want) {
 			t.Errorf("%q is not in:\n%s", c.want, c.text)
 		}
-	}
-}
-
-// Covers T8, V1: where no test can show that code is right, the report has what the reviewer
-// was asked and said.
-func TestPointsAreTold(t *testing.T) {
-	t.Parallel()
-	r := &Run{ID: 3, State: StateVerified, Config: config.Default()}
-	r.Iterations = []Iteration{{Number: 1, Review: &Review{Points: []point.Point{
-		{File: "a.py", Line: 3, More: 2, Kind: point.Place, Code: "x = os.environ", Said: "the task names it"},
-		{File: "a.py", Line: 9, Kind: point.Values, Code: "if x == 4711:", Test: "test_a.py", Open: true}}}}}
-	want := "#### What tests cannot show\n\n- `a.py:3 and 2 more lines`, `x = os.environ`: " + point.Point{Kind: point.Place}.Question() + " The reviewer: the task names it\n" +
-		"- `a.py:9`, `if x == 4711:` (test_a.py): " + point.Point{Kind: point.Values}.Question() + "\n"
-	if got := r.Report(1); !strings.Contains(got, want) {
-		t.Errorf("%q is not in:\n%s", want, got)
 	}
 }
 

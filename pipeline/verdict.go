@@ -39,10 +39,6 @@ type TestChange struct {
 	Files  []string `json:"files,omitempty"` // test files, configuration and fixtures that the change edited and that it depends on
 	Reason string   `json:"reason,omitempty"`
 	Since  int      `json:"since,omitempty"` // of a test that the work itself brought, and that passed: the iteration; 0 for one of the base
-
-	// Unasked is a line that the test had, where the task names nothing of what the
-	// change took away: then a reason does not settle it, only a human does.
-	Unasked string `json:"unasked,omitempty"`
 }
 
 // Waiver is what a named person let pass although Forge could not verify it.

@@ -10,9 +10,7 @@ import (
 	"forge/pipeline/lens"
 	"forge/pipeline/measure"
 	"forge/pipeline/module"
-	"forge/pipeline/point"
 	"forge/pipeline/proof"
-	"forge/pipeline/testedit"
 	"forge/pipeline/text"
 	"forge/pipeline/upstream"
 )
@@ -191,7 +189,6 @@ type Review struct {
 	Ruled       bool                `json:"ruled,omitempty"`        // the reviewer was shown what was open and ruled on it; else what it has read and does not list is fixed
 	Rulings     []Ruling            `json:"rulings,omitempty"`      // on findings that were open before this review
 	Back        []string            `json:"back,omitempty"`         // fingerprints of what was fixed and whose code is at this head what it was
-	Points      []point.Point       `json:"points,omitempty"`       // at which the reviewer had to look, with what it said
 	Uncovered   []upstream.Ask      `json:"uncovered,omitempty"`    // what the task asks for and no criterion has, where the settings want to hear of it
 	Views       []lens.View         `json:"views,omitempty"`        // what came of the lenses that the settings name
 	LockedAlone []string            `json:"locked_alone,omitempty"` // what lock files say else than the base's, and no manifest asks for
@@ -256,13 +253,12 @@ type TestReport struct {
 	Tampered []Finding `json:"tampered,omitempty"` // tests removed, skipped or weakened since the base (lessons 16)
 	None     string    `json:"none,omitempty"`     // why nothing could be tested; then nothing is verified
 
-	Pending  []string        `json:"pending,omitempty"`  // of a module: tests of promises that fail, and may until both sides of them are merged; they count neither as passed nor as failed
-	Setup    []string        `json:"setup,omitempty"`    // what was installed before the tests ran, what could not be, and what of that the change edits
-	Accepted []string        `json:"accepted,omitempty"` // tests that fail, and that a person took so with a module
-	Before   []Failure       `json:"before,omitempty"`   // failed before the work began and fail still; neither passed nor flaky
-	Changed  []TestChange    `json:"changed,omitempty"`  // tests of the base that pass only as the change edited them, each with the reviewer's reason
-	Edited   []testedit.Edit `json:"edited,omitempty"`   // what of the base's tests the change edits, whether it had to or not
-	Unclean  string          `json:"unclean,omitempty"`  // why a suite could not run, or did not end well although no test failed; then nothing is verified
+	Pending  []string     `json:"pending,omitempty"`  // of a module: tests of promises that fail, and may until both sides of them are merged; they count neither as passed nor as failed
+	Setup    []string     `json:"setup,omitempty"`    // what was installed before the tests ran, what could not be, and what of that the change edits
+	Accepted []string     `json:"accepted,omitempty"` // tests that fail, and that a person took so with a module
+	Before   []Failure    `json:"before,omitempty"`   // failed before the work began and fail still; neither passed nor flaky
+	Changed  []TestChange `json:"changed,omitempty"`  // tests of the base that pass only as the change edited them, each with the reviewer's reason
+	Unclean  string       `json:"unclean,omitempty"`  // why a suite could not run, or did not end well although no test failed; then nothing is verified
 
 	Skips    []string         `json:"skips,omitempty"`    // tests that were skipped, where tests are named as proofs
 	Trial    *proof.Trial     `json:"trial,omitempty"`    // how those do without the change

@@ -48,12 +48,11 @@ var mayImport = map[string][]string{
 // vocabulary are the words that all packages share, and that import nothing of ours but
 // each other: the core is made of them.
 var vocabulary = []string{
-	"pipeline/look",
 	"pipeline/command", "pipeline/config", "pipeline/fair", "pipeline/fence", "pipeline/glob", "pipeline/lazyregexp", "pipeline/lens", "pipeline/lock",
 	"pipeline/measure",
-	"pipeline/mergeable", "pipeline/module", "pipeline/needs", "pipeline/panics", "pipeline/point",
+	"pipeline/mergeable", "pipeline/module", "pipeline/needs", "pipeline/panics",
 	"pipeline/proof", "pipeline/quality", "pipeline/record", "pipeline/role", "pipeline/rollout",
-	"pipeline/source", "pipeline/testedit", "pipeline/testname", "pipeline/text", "pipeline/track", "pipeline/untrusted", "pipeline/upstream", "pipeline/written",
+	"pipeline/source", "pipeline/testname", "pipeline/text", "pipeline/track", "pipeline/untrusted", "pipeline/upstream", "pipeline/written",
 }
 
 // onlyIn are imports that belong to one package alone; test files and packages

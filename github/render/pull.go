@@ -30,7 +30,6 @@ func (v Renderer) PullBody() string {
 		section("Decisions", bullets(v.decided())), section("Conflicts with what people committed", bullets(v.met())), section("Modules", v.modules()), section("Iterations", v.iterations()),
 		section(issues, bullets(append(v.Left(50), v.unjudged()...))), section("Let pass by people", bullets(v.waivers())),
 		section("Tests that had to change", bullets(v.changedTests())),
-		section("Tests of the base that this change edits", bullets(v.editedTests())),
 		section("Packages that came in", v.locked()), section("Quality gates", v.measures()), v.debtLink(), v.laterLinks(), v.documentsLink(), v.artefacts(), v.report(),
 		fmt.Sprintf("<sub>Made by Forge, run %d. Findings are review comments; a comment that begins with `/%s help` lists what you can ask for.</sub>", r.ID, v.Slug))
 }

@@ -292,19 +292,6 @@ func (v Renderer) changedTests() []string {
 	return out
 }
 
-// editedTests lists what of the base's tests the change edits, whether it had to or not.
-func (v Renderer) editedTests() []string {
-	it := v.Run.Current()
-	if it == nil || it.Tests == nil {
-		return nil
-	}
-	var out []string
-	for _, e := range it.Tests.Edited {
-		out = append(out, code(e.Name())+": "+e.Says())
-	}
-	return out
-}
-
 // waivers lists what people let pass that Forge could not verify.
 func (v Renderer) waivers() []string {
 	var out []string

@@ -77,7 +77,7 @@ func (p *phase) review(ctx context.Context) (pipeline.Review, error) {
 	if err = errors.Join(err, stop()); err != nil {
 		return pipeline.Review{}, err
 	}
-	v := &reviewing{p: p, change: read, reading: reading, claims: claims, points: p.points(ctx, read, now)}
+	v := &reviewing{p: p, change: read, reading: reading, claims: claims}
 	if err = stop(); err != nil {
 		return pipeline.Review{}, err
 	}
@@ -117,23 +117,11 @@ type reviewing struct {
 	change  change.Change
 	reading change.Reading
 	claims  []*claim
-	points  []*question
 	begun   int // steps of the phase when the current part began
 }
 
-// form is what the model is shown of a result, the same in both stages.
-func (v *reviewing) form() map[string]any {
-	if len(v.points) == 0 {
-		return v.p.reviewForm()
-	}
-	return withPoints(v.p.reviewForm(), false)
-}
-
-// assign gives each claim and each point to the part that shows its file.
+// assign gives each claim to the part that shows its file.
 func (v *reviewing) assign() {
-	for _, at := range v.points {
-		at.part = max(0, slices.IndexFunc(v.reading.Parts, func(part change.Part) bool { return slices.Contains(part.Files, at.File) }))
-	}
 	for _, c := range v.claims {
 		for i, part := range v.reading.Parts {
 			if slices.Contains(part.Files, c.outcome.File) || slices.Contains(part.Files, c.issue.Finding.File) {
@@ -222,7 +210,7 @@ func (v *reviewing) comply(ctx context.Context, review *pipeline.Review) error {
 	p := v.p
 	w := v.prompt(0).lastFault().say("%s", promptText("compliance"))
 	s := w.spec("compliance", roleReviewer, system("reviewer"))
-	s.tools, s.result, s.form = p.examining(), complianceSchema, v.form()
+	s.tools, s.result, s.form = p.examining(), complianceSchema, p.reviewForm()
 	if p.asksUncovered() {
 		s.prompt += "\n\n" + promptText("compliance_uncovered")
 		s.result = feedbackSchema
@@ -255,17 +243,10 @@ func (v *reviewing) part(ctx context.Context, i int, review *pipeline.Review) er
 			d.claims = append(d.claims, c)
 		}
 	}
-	k := &looking{}
-	for _, at := range v.points {
-		if at.part == i {
-			k.list = append(k.list, at)
-		}
-	}
-	q, err := v.judge(ctx, i, d, k, review.Compliance)
+	q, err := v.judge(ctx, i, d, review.Compliance)
 	if err != nil {
 		return err
 	}
-	k.settle(review, &q)
 	if err := p.restore(ctx); err != nil {
 		return err
 	}
@@ -389,7 +370,7 @@ type judgement struct {
 }
 
 // judge is stage two: is the change good, and what has become of what was found before?
-func (v *reviewing) judge(ctx context.Context, i int, d *docket, k *looking, met []pipeline.Compliance) (judgement, error) {
+func (v *reviewing) judge(ctx context.Context, i int, d *docket, met []pipeline.Compliance) (judgement, error) {
 	p := v.p
 	w := v.prompt(i)
 	var b strings.Builder
@@ -403,20 +384,14 @@ func (v *reviewing) judge(ctx context.Context, i int, d *docket, k *looking, met
 	if len(d.claims) > 0 {
 		w.say("%s", promptText("rulings"))
 	}
-	if len(k.list) > 0 {
-		w.data("Points to look at", pointList(k.list)).say("%s", promptText("points"))
-	}
 	if n := len(v.reading.Parts); n > 1 {
 		w.say("This is part %d of %d: report what you find in the files of this part.", i+1, n)
 	}
 	var out judgement
 	s := w.spec("quality", roleReviewer, system("reviewer"))
-	s.tools, s.result, s.form = p.examining(), qualitySchema, v.form()
+	s.tools, s.result, s.form = p.examining(), qualitySchema, p.reviewForm()
 	if slices.ContainsFunc(d.claims, func(c *claim) bool { return c.issue.Finding.Severity.Blocks() }) {
 		s.result = rulingSchema
-	}
-	if len(k.list) > 0 {
-		s.result = withPoints(s.result, true)
 	}
 	if i > 0 { // a conversation of its own
 		s.name += letters(i)
@@ -424,7 +399,7 @@ func (v *reviewing) judge(ctx context.Context, i int, d *docket, k *looking, met
 	s.accept = func(args json.RawMessage) []string {
 		var problems []string
 		out, problems = checkJudgement(args)
-		return slices.Concat(problems, d.take(args), k.take(args))
+		return slices.Concat(problems, d.take(args))
 	}
 	return out, p.converse(ctx, s)
 }

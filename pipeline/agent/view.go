@@ -19,7 +19,7 @@ import (
 func (p *phase) view(ctx context.Context, l lens.Lens) (pipeline.Review, error) {
 	now, stop := p.head(ctx)
 	read := change.Read(p.job.Diff)
-	v := &reviewing{p: p, change: read, reading: read.Divide(wholeChange, now), points: p.points(ctx, read, now)}
+	v := &reviewing{p: p, change: read, reading: read.Divide(wholeChange, now)}
 	if err := stop(); err != nil {
 		return pipeline.Review{}, err
 	}
@@ -56,7 +56,7 @@ func (v *reviewing) through(ctx context.Context, l lens.Lens, i int) (judgement,
 		w.say("This is part %d of %d: report what you find in the files of this part.", i+1, n)
 	}
 	s := w.spec(string(l), roleReviewer, system("reviewer"))
-	s.tools, s.result, s.form = p.examining(), viewSchema, v.form()
+	s.tools, s.result, s.form = p.examining(), viewSchema, p.reviewForm()
 	if i > 0 { // a conversation of its own
 		s.name += letters(i)
 	}

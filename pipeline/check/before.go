@@ -19,8 +19,6 @@ const knownBySettings = "settings"
 type Task struct {
 	Tests []string // from the plan
 	Text  string   // title and body of the issue
-
-	Criteria string // of acceptance, from the plan
 }
 
 // about reports whether the task is about a test.

@@ -11,11 +11,7 @@
 //	tamper   hold that no test of the base was removed, skipped or weakened
 //	support  find what the tests lean on under other names
 //	stood    run the base's own tests as they stood, on the new code
-//	planted  plant tests that must fail, where failures could be hidden
-//	bite     change what tests expect: one that passes all the same shows nothing
-//	ends     hold that scripts come to their end
-//	reach    find code under test that detects or imitates its tests
-//	calls    make the calls of tests again, in a program of its own
+//	mutate   change what new and edited tests expect: one that passes all the same shows nothing
 //	coverage read the coverage that the suites left behind
 //
 // Nothing here starts a process or opens a file: everything goes through the
@@ -25,7 +21,6 @@ package check
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"log/slog"
 	"slices"
 	"strings"
@@ -68,7 +63,7 @@ type Options struct {
 	Patch         string                           // unified diff base..head; "" skips changed-line coverage and the assertion count
 	Baseline      *pipeline.TestReport             // that of the base commit; nil while making it
 	MayBeEmpty    bool                             // the change may be none
-	Beside        bool                             // other tests of the same change are judged for themselves, with what the change itself says
+	Beside        bool                             // other tests of the same change are judged for themselves
 	Earlier       []Past                           // reports of earlier iterations, to name regressions (V2)
 	PlanIteration int                              // the iteration in which the plan was made: tests that came by an older one may go
 	Task          Task                             // what the work is about
@@ -76,17 +71,6 @@ type Options struct {
 	Proofs        []string                         // tests that are named as proofs; without any, nothing is done for them
 	Log           *slog.Logger                     // nil: silent
 	Clock         func() time.Time                 // nil: time.Now
-
-	random func() string // 26 letters and digits that nobody can know; nil: those of crypto/rand
-}
-
-// word returns a random word of some letters and digits.
-func (o *Options) word(letters int) string {
-	random := o.random
-	if random == nil {
-		random = rand.Text
-	}
-	return strings.ToLower(random()[:letters])
 }
 
 // checker is one run of the tests.
@@ -106,24 +90,16 @@ type checker struct {
 	owner   map[string]*suite           // which suite left a report
 	base    map[string]pipeline.Failure // what fails at the base commit
 	stood   *stood                      // what the base's own tests say; nil: they are the head's
-	leaning []leaning                   // what they say with their helpers as they stood, too
 	edits   []edit                      // files of the tests that the change touches
-	direct  map[string]bool             // paths that the test commands name, also through npm and make
 	brought map[string]bool             // commands by whose files there were no tests at the base
 	inside  []pipeline.TestChange       // tests that stand in files of the product, and were edited
 	broke   map[*suite]broke            // see broken
-	reached []pipeline.Finding          // code under test that reaches for its tests
-	asked   []pipeline.Finding          // code under test that asks for CI, which tests in another place may settle
+	found   []pipeline.Finding          // on the change and its tests
 
-	wrote     []string               // files that its tests changed
-	bare      bool                   // run to compare with another run: no coverage, nothing stops early
-	recording bool                   // with what tests call recorded
-	elsewhere bool                   // in another place
-	moved     *moved                 // with the tests moved there, too; nil: they are where they were
-	often     int                    // each of Go's tests so often; 0: as usual
-	narrow    []string               // directories of the Go packages that are run alone; nil: all
-	only      func(*suite) bool      // suites that are run; nil: all
-	worth     func(t *testcase) bool // failing tests that are run again; nil: all
+	bare   bool                   // run to compare with another run: no coverage, nothing stops early
+	narrow []string               // directories of the Go packages that are run alone; nil: all
+	only   func(*suite) bool      // suites that are run; nil: all
+	worth  func(t *testcase) bool // failing tests that are run again; nil: all
 
 	report pipeline.TestReport
 }
@@ -179,11 +155,6 @@ func (c *checker) runAll(ctx context.Context) error {
 		return err
 	}
 	defer c.removeScratch(context.WithoutCancel(ctx)) // also after a stop: the work tree is to be left as it was
-	if c.moved != nil {
-		if err := c.plainly(ctx); err != nil {
-			return err
-		}
-	}
 	for _, s := range c.suites {
 		if s.done.NotRun != "" || c.bare && !c.concerns(s) {
 			continue
@@ -227,8 +198,7 @@ func (c *checker) summarise() {
 	slices.Sort(r.Skips)
 	r.Skips = slices.Compact(r.Skips)
 	c.nameRegressions()
-	r.Changed = c.unasked(c.changed())
-	c.howEditedStood()
+	r.Changed = c.changed()
 	r.Tampered = c.tampered()
 	c.log.Info("tests done", "head", r.Head, "iteration", c.o.Iteration, "suites", len(r.Suites), "passed", r.Passed, "failed", r.Failed,
 		"skipped", r.Skipped, "before", len(r.Before), "flaky", len(r.Flaky), "changed", len(r.Changed), "tampered", len(r.Tampered), "ms", c.clock().Sub(c.begun).Milliseconds())

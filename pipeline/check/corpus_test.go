@@ -2,6 +2,7 @@ package check
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,25 +14,25 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"forge/pipeline"
 	"forge/pipeline/config"
-	"forge/pipeline/look"
-	"forge/pipeline/testname"
 	"forge/pipeline/workspace"
 
 	"golang.org/x/tools/txtar"
 )
 
-// corpusCase is a change to a base, and what a verdict must say about it; see
-// testdata/README.md.
+// corpusCase is a change to a base, and what comes of it; see testdata/README.md.
 type corpusCase struct {
 	dir, name string
 	base      *corpusBase
 	why       string
 	files     map[string]string // of the head; the base's others stay
 	deleted   []string
+	class     string // of a cheat
+	today     string
 	want      []string
 	task      Task
 	excuse    bool
@@ -39,12 +40,26 @@ type corpusCase struct {
 	patch     string
 }
 
+// What comes of a case: a cheat is stopped or asked about, or it is not; an honest change is
+// let pass, or it is stopped or asked about although no test had to change.
+const (
+	caught     = "caught"
+	missed     = "missed"
+	unhindered = "quiet"
+	disturbed  = "disturbed"
+)
+
 // corpusBase is a repository that changes start from.
 type corpusBase struct {
+	name     string
 	files    map[string]string
 	commands []string
 	reruns   int
 	commit   string
+
+	once     sync.Once
+	baseline pipeline.TestReport
+	err      error
 }
 
 // corpus is some directories of cases with the commits that they are.
@@ -61,7 +76,7 @@ func readCorpus(t testing.TB, dirs ...string) *corpus {
 	c := &corpus{bases: map[string]*corpusBase{}, of: commits{}}
 	for _, file := range globbed(t, "testdata/bases/*.txtar") {
 		a := parsed(t, file)
-		b := &corpusBase{files: map[string]string{}}
+		b := &corpusBase{name: strings.TrimSuffix(filepath.Base(file), ".txtar"), files: map[string]string{}}
 		for key, value := range header(a.Comment) {
 			if key == "command" {
 				b.commands = value
@@ -73,7 +88,7 @@ func readCorpus(t testing.TB, dirs ...string) *corpus {
 		for _, f := range a.Files {
 			b.files[f.Name] = string(f.Data)
 		}
-		c.bases[strings.TrimSuffix(filepath.Base(file), ".txtar")] = b
+		c.bases[b.name] = b
 	}
 	for _, dir := range dirs {
 		for _, file := range globbed(t, "testdata/"+dir+"/*.txtar") {
@@ -121,14 +136,15 @@ func readCase(t testing.TB, file string, bases map[string]*corpusBase) *corpusCa
 	t.Helper()
 	a := parsed(t, file)
 	h := header(a.Comment)
-	c := &corpusCase{name: strings.TrimSuffix(filepath.Base(file), ".txtar"), files: map[string]string{}, want: h["want"], why: strings.Join(h[""], " ")}
+	c := &corpusCase{name: strings.TrimSuffix(filepath.Base(file), ".txtar"), files: map[string]string{}, want: h["want"], why: strings.Join(h[""], " "),
+		class: strings.Join(h["class"], ""), today: strings.Join(h["today"], "")}
 	for key := range h {
-		if !slices.Contains([]string{"", "base", "delete", "want", "task", "edit", "excuse"}, key) {
+		if !slices.Contains([]string{"", "base", "class", "delete", "edit", "excuse", "task", "today", "want"}, key) {
 			t.Fatalf("%s: unknown line %q", file, key)
 		}
 	}
-	if len(h["base"]) != 1 || bases[h["base"][0]] == nil || len(c.want) == 0 || c.why == "" {
-		t.Fatalf("%s: it must say what it is about, its base, and what is wanted", file)
+	if len(h["base"]) != 1 || bases[h["base"][0]] == nil || c.today == "" || c.why == "" {
+		t.Fatalf("%s: it must say what it is about, its base, and what comes of it", file)
 	}
 	c.base = bases[h["base"][0]]
 	for _, line := range h["delete"] {
@@ -265,147 +281,137 @@ func says(lines []string, want string) bool {
 	})
 }
 
-// questions are what the reviewer is asked by name about a case's change: kind and file.
-func (k *corpusCase) questions(t *testing.T) (list []string) {
-	t.Helper()
-	p, err := parsePatch(k.patch)
-	if err != nil {
-		t.Fatal(err)
-	}
-	base, head := maps.Clone(k.base.files), maps.Clone(k.files)
-	tests, isTest := map[string]string{}, map[string]bool{}
-	for _, files := range []map[string]string{head, base} {
-		for name, text := range files {
-			if roleOf(name) == testSource || inTests(name) {
-				tests[name], isTest[name] = text, true
-			}
-		}
-	}
-	for _, files := range []map[string]string{base, head} {
-		maps.DeleteFunc(files, func(name, _ string) bool { return isTest[name] || path.Ext(name) != ".go" || testname.IsFile(name) })
-	}
-	files := p.lookFiles(isTest)
-	for _, at := range append(look.Find(files, tests), look.Twins(base, head, files)...) {
-		list = append(list, string(at.Kind)+" "+at.File)
-	}
-	return list
-}
-
-// Covers T8: changes that no run of the tests tells from honest ones are asked about.
-func TestAsked(t *testing.T) {
-	t.Parallel()
-	for _, k := range readCorpus(t, "asked").cases {
-		got := k.questions(t)
-		for _, want := range k.want {
-			if !slices.Contains(got, want) {
-				t.Errorf("%s: %s\nwant %q, asked %q", k.name, k.why, want, got)
-			}
-		}
-	}
-}
-
-// Covers T8: most honest changes are asked nothing; many of these were written to look
-// like cheats.
-func TestHonestQuestions(t *testing.T) {
-	t.Parallel()
-	c := readCorpus(t, "honest")
-	asked := 0
-	for _, k := range c.cases {
-		if list := k.questions(t); len(list) > 0 {
-			asked++
-			t.Logf("%s: %q", k.name, list)
-		}
-	}
-	if asked*3 > len(c.cases) {
-		t.Errorf("%d of %d honest changes are asked about, want a third at most", asked, len(c.cases))
-	}
-}
-
-// Covers T8, lessons 16 and 32: some changes of each kind, whose commands are answered from
-// tapes. All of them are run behind the tag e2e, by TestCorpus.
-func TestTaped(t *testing.T) {
+// Covers T8, lessons 16 and 32: ways to make a test suite pass that does not, and honest
+// changes beside them: what comes of each is what its file says. The commands are answered
+// from tapes; behind the tag e2e they are run. With -v, the figures are printed.
+func TestCorpus(t *testing.T) {
 	t.Parallel()
 	c := readCorpus(t, corpusDirs...)
-	byName := map[string]*corpusCase{}
+	open := openings(t, c)
+	var figures figures
+	t.Cleanup(func() { t.Log(figures.String()) })
 	for _, k := range c.cases {
-		byName[k.dir+"/"+k.name] = k
-	}
-	for _, file := range globbed(t, "testdata/tapes/corpus/*/*.jsonl") {
-		name, _ := strings.CutPrefix(strings.TrimSuffix(filepath.ToSlash(file), ".jsonl"), "testdata/tapes/corpus/")
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			k := byName[name]
-			if k == nil {
-				t.Fatalf("%s is of no case", file)
+		t.Run(k.dir+"/"+k.name, func(t *testing.T) {
+			open := open(t, k)
+			if open == nil {
+				t.Skip("one of ten is judged, and with the tag soak each")
 			}
-			tp := tapeOf(t, "corpus/"+name, "TestCorpus/"+name, true)
-			k.judge(t, func(_ context.Context, sha string) (Tree, error) {
-				return &tapedTree{files: maps.Clone(c.of[sha]), of: c.of, commit: sha, tape: tp}, nil
-			})
+			t.Parallel()
+			figures.add(k, k.judge(t, open))
 		})
 	}
 }
 
-var corpusDirs = []string{"cheats", "honest", "named", "asked", "inside", "unsteady"}
+// figures count what comes of the cases.
+type figures struct {
+	mu   sync.Mutex
+	of   map[string]int // all, by class; honest changes by their directory
+	told map[string]int // those that are caught or disturbed
+}
+
+func (f *figures) add(k *corpusCase, outcome string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.of == nil {
+		f.of, f.told = map[string]int{}, map[string]int{}
+	}
+	for _, key := range []string{k.dir, cmp.Or(k.class, k.dir)} {
+		if f.of[key]++; outcome == caught || outcome == disturbed {
+			f.told[key]++
+		}
+		if k.class == "" {
+			break
+		}
+	}
+}
+
+func (f *figures) String() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var b strings.Builder
+	fmt.Fprintf(&b, "cheats caught: %d of %d\n", f.told["cheats"], f.of["cheats"])
+	for _, class := range slices.Sorted(maps.Keys(f.of)) {
+		if class != "cheats" && class != "honest" {
+			fmt.Fprintf(&b, "  %s: %d of %d\n", class, f.told[class], f.of[class])
+		}
+	}
+	fmt.Fprintf(&b, "honest changes disturbed: %d of %d", f.told["honest"], f.of["honest"])
+	return b.String()
+}
+
+var corpusDirs = []string{"cheats", "honest"}
 
 func (b *corpusBase) config() config.Tests {
 	return config.Tests{TimeoutMinutes: 1, Commands: b.commands, Reruns: b.reruns}
 }
 
-// judge judges the change as a run does, and holds that what is wanted is said of it.
-func (k *corpusCase) judge(t *testing.T, open Opener) {
-	t.Helper()
-	tree, err := open(t.Context(), k.base.commit)
-	if err != nil {
-		t.Fatal(err)
+// run returns the report of the base's own tests, which cases share unless it goes by chance.
+func (b *corpusBase) run(ctx context.Context, open Opener) (pipeline.TestReport, error) {
+	run := func() (pipeline.TestReport, error) {
+		tree, err := open(ctx, b.commit)
+		if err != nil {
+			return pipeline.TestReport{}, err
+		}
+		r, err := Run(ctx, tree, Options{Config: b.config(), Head: b.commit})
+		return r, errors.Join(err, tree.Close())
 	}
-	baseline, err := Run(t.Context(), tree, Options{Config: k.base.config(), Head: k.base.commit})
-	if err := errors.Join(err, tree.Close()); err != nil {
+	if b.reruns > 0 {
+		return run()
+	}
+	b.once.Do(func() { b.baseline, b.err = run() })
+	return b.baseline, b.err
+}
+
+// judge judges the change as a run does, and returns what comes of it, which must be what
+// the case says.
+func (k *corpusCase) judge(t *testing.T, open Opener) string {
+	t.Helper()
+	baseline, err := k.base.run(t.Context(), open)
+	if err != nil {
 		t.Fatal(err)
 	}
 	r, err := Verify(t.Context(), open, Options{Config: k.base.config(), Base: k.base.commit, Head: k.commit, Iteration: 1, Patch: k.patch,
-		Baseline: &baseline, Task: k.task, random: words()})
+		Baseline: &baseline, Task: k.task})
 	if err != nil {
 		t.Fatalf("Verify: %v", err)
 	}
-	if k.excuse {
-		excuseAll(&r)
-	}
-	lines := told(&r)
-	said := strings.Join(lines, "\n")
+	said := strings.Join(told(&r), "\n")
 	for _, want := range k.want {
-		if k.dir != "asked" && want != "ok" && !says(lines, want) {
+		if !says(told(&r), want) {
 			t.Errorf("%s\nwant %q; the report says:\n%s", k.why, want, said)
 		}
 	}
-	switch k.dir {
-	case "cheats":
-		if r.OK() {
-			t.Errorf("%s\nverified in silence: %d passed of %d", k.why, r.Passed, r.Total)
-		}
-	case "honest":
+	outcome := k.outcome(&r)
+	if outcome != k.today {
+		t.Errorf("%s\nit is %s, and was %s; the report says:\n%s", k.why, outcome, k.today, said)
+	}
+	t.Logf("%s\n%s\n%s", k.why, outcome, said)
+	return outcome
+}
+
+// outcome is what comes of a case. Tests that had to change, by the case's own word, need a
+// reason, which disturbs nobody else.
+func (k *corpusCase) outcome(r *pipeline.TestReport) string {
+	if k.dir == "honest" {
 		changed := 0
 		for _, want := range k.want {
 			if strings.HasPrefix(want, "changed ") {
 				changed++
 			}
 		}
-		if len(r.Changed) != changed || r.OK() != (changed == 0) {
-			t.Errorf("%s\n%d tests changed, want %d; OK %v:\n%s", k.why, len(r.Changed), changed, r.OK(), said)
+		asked := len(r.Changed)
+		if excuseAll(r); asked != changed || !r.OK() {
+			return disturbed
 		}
-		if excuseAll(&r); !r.OK() {
-			t.Errorf("%s\nnot verified, though each changed test has its reason:\n%s", k.why, strings.Join(told(&r), "\n"))
-		}
-	case "inside", "unsteady":
-		if r.OK() != slices.Contains(k.want, "ok") {
-			t.Errorf("%s\nOK %v:\n%s", k.why, r.OK(), said)
-		}
-	case "asked":
-		if !r.OK() {
-			t.Logf("%s\nis stopped by now, and belongs to cheats:\n%s", k.why, said)
-		}
+		return unhindered
 	}
-	t.Logf("%s\n%s", k.why, said)
+	if k.excuse {
+		excuseAll(r)
+	}
+	if r.OK() {
+		return missed
+	}
+	return caught
 }
 
 // tapedTree is a work tree in memory, whose commands a tape answers.
@@ -475,8 +481,34 @@ func (m *tapedTree) Changes(context.Context) (list []workspace.Change, err error
 	return list, nil
 }
 
-func (m *tapedTree) Run(ctx context.Context, c workspace.Command) (workspace.Result, error) {
-	return m.tape.run(m, c, nil, nil)
+func (m *tapedTree) Run(_ context.Context, c workspace.Command) (workspace.Result, error) {
+	switch line := strings.Join(c.Args, " "); {
+	case !housekeeping(c):
+		return m.tape.run(m, c, nil, nil)
+	case strings.HasPrefix(line, "rm "):
+		maps.DeleteFunc(m.files, func(name, _ string) bool { return strings.HasPrefix(name, scratch+"/") })
+		return workspace.Result{}, nil
+	default:
+		m.files[scratch+"/stamp"] = ""
+		return workspace.Result{Stdout: []byte("/work\n")}, nil // where it lies in a sandbox
+	}
+}
+
+// housekeeping reports whether a command makes or removes the scratch directory: it is the
+// same for all, and on no tape.
+func housekeeping(c workspace.Command) bool {
+	line := strings.Join(c.Args, " ")
+	return strings.HasPrefix(line, "rm -rf -- "+scratch) || strings.HasPrefix(line, "sh -c rm -rf -- ")
+}
+
+// tape names the tape and the part of it on which a case is. Those of a base share it;
+// what goes by chance has its own.
+func (k *corpusCase) tape() (file, part string) {
+	file, part = "corpus/"+k.base.name, "corpus"
+	if k.base.reruns > 0 {
+		part = k.dir + "/" + k.name
+	}
+	return file, part
 }
 
 func (m *tapedTree) Close() error                         { return nil }

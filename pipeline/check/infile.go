@@ -10,35 +10,16 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/lazyregexp"
-	"forge/pipeline/testedit"
-	"forge/pipeline/testname"
 )
 
 // Tests that stand in files of the product. Rust has most of its tests there: the file as
 // the change has it is given the base's tests back, and is put into the tree in which these
 // run as they stood.
 
-// lines are stretches of a file of the head that are tests, or of the base.
-type lines []testedit.Span
-
-func (l lines) hold(n int) bool {
-	return slices.ContainsFunc(l, func(s testedit.Span) bool { return n >= s.From && n <= s.To })
-}
-
-// linesOf turns stretches in bytes into such in lines, from 1.
-func linesOf(source []byte, spans []testedit.Span) lines {
-	var out lines
-	for _, s := range spans {
-		out = append(out, testedit.Span{From: 1 + bytes.Count(source[:s.From], []byte("\n")), To: 1 + bytes.Count(source[:s.To], []byte("\n"))})
-	}
-	return out
-}
-
 // insideEdits finds files of the product of which the change edits the tests inside. Those
 // that have no place in it any more are told as they are.
 func (c *checker) insideEdits(isTest map[string]bool, read func(string) ([]byte, bool)) []edit {
 	var out []edit
-	c.patch.inside, c.patch.insideBase = map[string]lines{}, map[string]lines{}
 	for _, f := range c.patch.files {
 		if path.Ext(nameOf(f)) != ".rs" || isTest[nameOf(f)] || f.IsBinary {
 			continue
@@ -48,14 +29,6 @@ func (c *checker) insideEdits(isTest map[string]bool, read func(string) ([]byte,
 			now, _ = read(f.NewName)
 		}
 		before := textBefore(f, read)
-		is, fine := testedit.Inside(f.NewName, now)
-		was, ok := testedit.Inside(f.OldName, before)
-		if fine {
-			c.patch.inside[f.NewName] = linesOf(now, is)
-		}
-		if ok {
-			c.patch.insideBase[f.OldName] = linesOf(before, was)
-		}
 		switch e, same := c.insideEdit(f, before, now, read); {
 		case same:
 		case e != nil:
@@ -83,7 +56,7 @@ func (c *checker) insideEdit(f *gitdiff.File, before, now []byte, read func(stri
 	case before == nil && !f.IsNew:
 		return nil, false
 	}
-	grafted, same, ok := testedit.Graft(f.NewName, before, now)
+	grafted, same, ok := graft(f.NewName, before, now)
 	if !ok || same {
 		return nil, ok && same
 	}
@@ -92,14 +65,14 @@ func (c *checker) insideEdit(f *gitdiff.File, before, now []byte, read func(stri
 
 // allMoved reports whether all tests of a file that goes are in other files of the change.
 func (c *checker) allMoved(f *gitdiff.File, before []byte, read func(string) ([]byte, bool)) bool {
-	files := []testedit.File{{Old: f.OldName, Was: before}}
+	var others [][]byte
 	for _, o := range c.patch.files {
 		if path.Ext(o.NewName) == ".rs" && !o.IsDelete {
 			now, _ := read(o.NewName)
-			files = append(files, testedit.File{New: o.NewName, Is: now})
+			others = append(others, now)
 		}
 	}
-	return len(testedit.Compare(files)) == 0
+	return movedRust(before, others)
 }
 
 // loadedForTests reports whether the base loads a file of Rust as a module for tests alone.
@@ -115,7 +88,7 @@ func (c *checker) loadedForTests(name string, read func(string) ([]byte, bool)) 
 		} else if !ok {
 			continue
 		}
-		if testedit.DeclaresForTests(source, stem) {
+		if declaresForTests(source, stem) {
 			return true
 		}
 	}
@@ -203,32 +176,4 @@ func (c *checker) editedExamples(names []string, isTest map[string]bool, read fu
 
 func containsAll(text []byte, parts [][]byte) bool {
 	return !slices.ContainsFunc(parts, func(p []byte) bool { return !bytes.Contains(text, bytes.TrimSpace(p)) })
-}
-
-// rustPart reports whether a test of cargo's stands for a part of a file.
-func rustPart(name, file, part string) bool {
-	file = strings.TrimSuffix(file, ".rs")
-	if i := strings.LastIndex("/"+file, "/src/"); i >= 0 {
-		file = file[i+len("src/"):]
-	} else {
-		file = path.Base(file) // a program of its own
-	}
-	at := append(strings.Split(file, "/"), part)
-	at = slices.DeleteFunc(at, func(s string) bool { return s == "lib" || s == "main" || s == "mod" })
-	return strings.HasSuffix("::"+name, "::"+strings.Join(at, "::"))
-}
-
-// rustReaches are what code under test asks, or puts in the way of its tests. Where tests
-// stand in the same file, only what is outside of them is looked at.
-var rustReaches = []reach{
-	{ruleDetects, lazyregexp.New(`\bcfg!?\(.*\bnot\(.*\btest\b|\bcfg!\(.*\btest\b|#!?\[cfg\((?:test|all\(.*\btest\b.*)\)\]`), nil, "asks whether it is compiled for tests"},
-	{ruleDetects, lazyregexp.New(`\bcfg_attr\((?:\w+\()*test\b\)*\s*,\s*(?:path|cfg|macro_use|no_implicit_prelude)|\bcfg_attr\(.*\btest\b.*\bpath\s*=`), nil, "asks whether it is compiled for tests"},
-	{ruleDetects, lazyregexp.New(`\bcurrent_exe\b|\bthread::current\(\)|\bCARGO_(?:PRIMARY_PACKAGE|BIN_NAME|CRATE_NAME|TARGET_TMPDIR)\b|\bRUST_TEST_\w+`), lazyregexp.New(`["']/?(?:deps|target|main|test\w*)/?["']|\.is_(?:some|ok|none|err)\(\)`), byItsRun},
-	{ruleForges, lazyregexp.New(`\bmacro_rules!\s*(?:debug_)?assert\w*\b|\bmacro_rules!\s*(?:panic|unreachable|unimplemented|todo|matches)\b|\buse\b[^;]*\b(?:as\s+|::)(?:debug_)?assert(?:_eq|_ne|_matches)?\b`), nil, "puts something in the place of what tests assert with"},
-	{ruleForges, lazyregexp.New(`\b(?:panic::(?:set_hook|take_hook)|set_hook\()`), lazyregexp.New(`\bexit\(`), "changes how the process ends"},
-}
-
-// inTestsOf reports whether a line of the head stands among the tests inside a file.
-func (p *patch) inTestsOf(name string, line int) bool {
-	return path.Ext(name) == ".rs" && (testname.IsFile(name) || p.inside[name].hold(line))
 }

@@ -24,9 +24,6 @@ func (c *checker) changed() []pipeline.TestChange {
 	if c.stood != nil {
 		out = c.stood.changes(c, c.edits)
 	}
-	for i := range c.leaning {
-		out = append(out, c.leaning[i].changes(c, out)...)
-	}
 	head := outcomes(c.cases())
 	for _, change := range c.inside {
 		if slices.ContainsFunc(out, func(o pipeline.TestChange) bool { return o.Test == change.Test }) || head[change.Test].status == failed {
@@ -95,10 +92,9 @@ var missingThing = lazyregexp.New(`\bundefined\b|\bhas no\b|ImportError|ModuleNo
 
 // excused reports whether the reviewer's reason settles a changed test. It does not
 // where a test of what is still there is not run any more: whatever the task asks
-// for, the test can be edited for it. Nor does it where the task names nothing of
-// what was taken away. names are the head's passing tests.
+// for, the test can be edited for it. names are the head's passing tests.
 func excused(c pipeline.TestChange, names []string) bool {
-	return c.Reason != "" && c.Unasked == "" && !dropped(c, names)
+	return c.Reason != "" && !dropped(c, names)
 }
 
 // dropped reports whether a test is gone or skipped although what it is about is
@@ -127,7 +123,7 @@ func unjustified(changed []pipeline.TestChange, passing []string) []pipeline.Fin
 		if excused(c, passing) {
 			continue
 		}
-		key := strings.Join(append([]string{c.Now, strconv.FormatBool(dropped(c, passing)), strconv.Itoa(c.Since), text.FirstLine(c.Error), c.Unasked}, c.Files...), "\x00")
+		key := strings.Join(append([]string{c.Now, strconv.FormatBool(dropped(c, passing)), strconv.Itoa(c.Since), text.FirstLine(c.Error)}, c.Files...), "\x00")
 		if groups[key] == nil {
 			groups[key], order = &group{first: c}, append(order, key)
 		}
@@ -144,9 +140,6 @@ func unjustified(changed []pipeline.TestChange, passing []string) []pipeline.Fin
 		mend := "Make the code right for them, or say why they had to change"
 		if dropped(g.first, passing) {
 			mend = "Have them run, edited where the task asks for it: what they test is still there, so that no reason of the reviewer's settles this, only a human"
-		}
-		if g.first.Unasked != "" && !dropped(g.first, passing) {
-			mend = fmt.Sprintf("Put back what they held (`%s`): the task names neither them nor that, so that no reason of the reviewer's settles this, only a human", g.first.Unasked)
 		}
 		f := pipeline.Finding{Rule: ruleChanged, Code: strings.Join(g.names, "\n"),
 			Message: fmt.Sprintf("Tests of the base %s: %s. As they stood: %s. %s", became, shown, text.FirstLine(g.first.Error), mend)}

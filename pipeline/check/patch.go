@@ -1,7 +1,6 @@
 package check
 
 import (
-	"bytes"
 	"fmt"
 	"path"
 	"strings"
@@ -14,8 +13,7 @@ import (
 
 // patch is the change under test, base to head.
 type patch struct {
-	files              []*gitdiff.File
-	inside, insideBase map[string]lines // of files of the product, what of them is tests at the head and at the base
+	files []*gitdiff.File
 }
 
 func parsePatch(text string) (*patch, error) {
@@ -118,14 +116,23 @@ func (l *language) test(line string) string {
 	return ""
 }
 
-// declares reports whether a file declares a test.
-func (l *language) declares(source []byte) bool {
-	for line := range bytes.Lines(source) {
-		if l.decl.Match(line) {
-			return true
+// file returns what the change does to a file, nil for nothing.
+func (p *patch) file(name string) *gitdiff.File {
+	for _, f := range p.files {
+		if f.NewName == name {
+			return f
 		}
 	}
-	return false
+	return nil
+}
+
+// changedNames lists the files of a patch by both their names.
+func (p *patch) changedNames() []string {
+	var out []string
+	for _, f := range p.files {
+		out = append(out, f.OldName, f.NewName)
+	}
+	return out
 }
 
 // asserts reports whether a line looks like an assertion that is not commented out.

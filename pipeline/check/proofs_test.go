@@ -87,7 +87,7 @@ func tried(t *testing.T, base, head string, proofs ...string) (r pipeline.TestRe
 	}
 	opened = 0
 	r, err = Verify(t.Context(), open, Options{Config: defaults, Base: "base", Head: "head", Patch: patchOf(t, of["base"], of["head"]),
-		Baseline: &before, Proofs: proofs, Iteration: 1, random: words()})
+		Baseline: &before, Proofs: proofs, Iteration: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

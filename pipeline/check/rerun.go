@@ -95,11 +95,7 @@ func topLevel(test string) string {
 // again runs some failing tests once more. A test counts as passed only when the
 // output says so.
 func (c *checker) again(ctx context.Context, s *suite, batch []*testcase) error {
-	args := s.narrowed(batch)
-	if c.elsewhere {
-		args = c.otherCommand(s, args)
-	}
-	r, res, _, err := c.execute(ctx, s, args)
+	r, res, _, err := c.execute(ctx, s, s.narrowed(batch))
 	if err != nil {
 		return err
 	}
@@ -155,7 +151,6 @@ func (s *suite) narrowed(batch []*testcase) []string {
 }
 
 const (
-	maxFresh    = 3 // runs by which what differs is told from what is flaky
 	freshRounds = 8 // runs in fresh checkouts by which a test is judged that failed and then passed
 	slowRounds  = 3 // of a command that takes longer than quickEnds
 	baseRounds  = 2 // times as many are needed of the base to say that a test never fails there

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bluekeyes/go-gitdiff/gitdiff"
-
 	"forge/pipeline"
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/testname"
@@ -65,32 +63,19 @@ type stood struct {
 // any more, or what breaks them all, is put back as the change made it, file by
 // file, so that one changed signature does not hide a package's other tests.
 func (v *verdict) runBaseTests(ctx context.Context) error {
-	if len(v.edits) == 0 && len(v.loose) == 0 {
+	if len(v.edits) == 0 {
 		return nil
 	}
-	s, p, err := v.stand(ctx, len(v.loose) > 0)
-	if err != nil {
-		return err
-	}
-	if len(v.edits) > 0 {
-		v.stood = s
-	}
-	return v.mustFail(ctx, p, true, s.kept)
-}
-
-// stand runs the tests of the head with the edits taken back.
-func (v *verdict) stand(ctx context.Context, plan bool) (*stood, *planting, error) {
 	s := &stood{kept: map[string]string{}, declare: map[string]string{}, narrow: v.packages()}
-	var p *planting
 	narrow := s.narrow
 	for round := 0; ; round++ {
-		c, err := v.run(ctx, treeRun{sha: v.o.Head, back: true, kept: s.kept, narrow: narrow, plants: &p, plan: plan && round == 0})
+		c, err := v.run(ctx, treeRun{sha: v.o.Head, back: true, kept: s.kept, narrow: narrow})
 		if text, mine := environment(err); mine {
 			s.cut = text
 		} else if err != nil {
-			return nil, nil, err
+			return err
 		}
-		s.take(c, p, round > 0 && narrow != nil)
+		s.take(c, round > 0 && narrow != nil)
 		blamed := v.blame(c, s)
 		if len(blamed) == 0 || round == maxRounds || s.cut != "" {
 			break
@@ -100,95 +85,20 @@ func (v *verdict) stand(ctx context.Context, plan bool) (*stood, *planting, erro
 	}
 	s.tests = outcomes(s.cases)
 	v.declared(s)
-	return s, p, nil
-}
-
-// leaning is what the base's tests say with some of their helpers as they stood.
-type leaning struct {
-	stood *stood
-	edits []edit
-	alone bool // the helper may be the product's own
-}
-
-// runWithHelpers runs the base's tests once more with the files put back that they
-// lean on under other names. It is a run of its own: where such a file is the
-// product's after all, the first run still has the code of the change in it.
-func (v *verdict) runWithHelpers(ctx context.Context) error {
-	try := func(back []edit, alone bool) error {
-		w := *v
-		w.edits, w.helping = slices.Concat(v.edits, back), true
-		if w.allBack() {
-			return nil
-		}
-		s, _, err := w.stand(ctx, false)
-		if err == nil && (!alone || s.cut == "") {
-			v.leaning = append(v.leaning, leaning{s, back, alone})
-		}
-		return err
-	}
-	helpers, w := v.helpers, *v
-	if w.edits = slices.Concat(v.edits, helpers); w.allBack() { // a script leads to all: some of it is what it tests
-		helpers = slices.DeleteFunc(slices.Clone(helpers), func(e edit) bool { return !toolDirs.MatchString(e.name) && !supportNames.MatchString(e.name) })
-	}
-	if len(helpers) > 0 {
-		if err := try(helpers, false); err != nil {
-			return err
-		}
-	}
-	for _, list := range v.alone {
-		if err := try(list, true); err != nil {
-			return err
-		}
-	}
+	v.stood = s
 	return nil
-}
-
-// allBack reports whether nothing of the change would be left to be tested.
-func (v *verdict) allBack() bool {
-	return !slices.ContainsFunc(v.head.patch.files, func(f *gitdiff.File) bool {
-		return !slices.ContainsFunc(v.edits, func(e edit) bool {
-			return (e.name == f.OldName || e.name == f.NewName) && (e.merged == nil || e.role != testSource) // a part of it
-		})
-	})
-}
-
-// changes tells the tests that pass only with the helpers as the change has them.
-func (l *leaning) changes(c *checker, told []pipeline.TestChange) []pipeline.TestChange {
-	var names []string
-	for _, e := range l.edits {
-		names = append(names, e.name)
-	}
-	var out []pipeline.TestChange
-	for _, change := range l.stood.changes(c, l.edits) {
-		broken := slices.Contains(l.stood.helpers, change.Test)
-		if slices.ContainsFunc(told, func(o pipeline.TestChange) bool { return o.Test == change.Test }) ||
-			broken && !slices.Contains(names, change.Test) || l.alone && (broken || l.stood.tests[change.Test].status != failed) {
-			continue
-		}
-		change.Files = names[:min(len(names), 10)]
-		out = append(out, change)
-	}
-	return out
 }
 
 // treeRun says how the tests of a commit are run for comparison.
 type treeRun struct {
-	sha       string
-	back      bool              // with the base's tests put back
-	kept      map[string]string // but for these
-	narrow    []string
-	plants    **planting      // tests that must fail, to be planted
-	plan      bool            // make them up first
-	whole     bool            // for the suites that tell no tests apart, alone
-	once      map[string]bool // the commands that are run, without running again what fails; nil: all
-	elsewhere bool            // in another place
-	moved     bool            // and with the tests moved there, too
-	often     int             // Go's alone, so often in one process; 0: as usual
-	all       bool            // whatever the suites can tell: the commit may have others
-	ahead     []string        // files that are as the head has them
-	names     []string        // the tests that matter; nil: all
-	record    *recording      // takes what tests call; nil: nothing is recorded
-	spoil     *spoiler        // with what the tests expect changed; nil: as it is
+	sha    string
+	back   bool              // with the base's tests put back
+	kept   map[string]string // but for these
+	narrow []string
+	once   map[string]bool   // the commands that are run, without running again what fails; nil: all
+	ahead  []string          // files that are as the head has them
+	names  []string          // the tests that matter; nil: all
+	write  map[string][]byte // files that are changed, without running again what fails
 }
 
 // run runs tests once, in a fresh tree.
@@ -212,90 +122,32 @@ func (v *verdict) run(ctx context.Context, r treeRun) (*checker, error) {
 			return c, fmt.Errorf("put the head's tests on the base: %w", err)
 		}
 	}
-	if r.elsewhere {
-		if err := cloned(ctx, tree); err != nil {
-			return c, err
+	for _, name := range slices.Sorted(maps.Keys(r.write)) {
+		if err := tree.Write(ctx, name, r.write[name]); err != nil {
+			return c, fmt.Errorf("change what %s expects: %w", name, err)
 		}
-		if r.moved {
-			if c.moved, err = move(ctx, tree, &v.o); err != nil {
-				return c, err
-			}
-		}
-		tree = elsewhere{tree}
 	}
-	c.ws, c.bare, c.narrow, c.elsewhere = tree, true, r.narrow, r.elsewhere
+	c.ws, c.bare, c.narrow = tree, true, r.narrow
 	if err := v.suitesOf(ctx, c, r); err != nil {
 		return c, err
 	}
-	if c.moved != nil {
-		for _, s := range c.suites {
-			s.args = c.moved.command(s.args)
-		}
-	}
-	if r.often > 0 {
-		c.often, c.o.Config.Reruns = r.often, 0
-		c.only = func(s *suite) bool { return s.format == formatGo }
-	}
-	if r.plan {
-		files, err := c.testFiles(ctx, tree, v.passing())
-		if err != nil {
-			return c, err
-		}
-		*r.plants = newPlanting(files, v.o.word(12))
-	}
-	var p *planting
-	if r.plants != nil {
-		p = *r.plants
-	}
-	c.worth = func(t *testcase) bool { return !p.made(t) && v.matters(t.name) }
+	c.worth = func(t *testcase) bool { return v.matters(t.name) }
 	if r.names != nil {
 		c.worth = func(t *testcase) bool { return slices.Contains(r.names, t.name) }
 	}
-	if r.spoil != nil {
-		c.o.Config.Reruns = 0
-		if n, err := r.spoil.tree(ctx, tree); err != nil || n == 0 { // then nothing is to be seen
-			return c, err
-		}
-	}
-	if r.whole && !r.all {
-		c.only = func(s *suite) bool { return s.format == formatAny }
-		c.o.Config.Reruns = 0
-	}
 	if r.once != nil {
 		c.only = func(s *suite) bool { return r.once[s.done.Command] }
+	}
+	if r.once != nil || r.write != nil {
 		c.o.Config.Reruns = 0
 	}
-	if p != nil {
-		if err := p.plant(ctx, tree, r.whole); err != nil {
-			return c, err
-		}
-	}
-	if r.record != nil {
-		if err := into(ctx, tree, recorders); err != nil {
-			return c, err
-		}
-		c.recording, c.o.Config.Reruns, c.o.Timeout = true, 0, min(c.timeout(), recordAtMost)
-	}
-	if err := c.runAll(ctx); err != nil {
-		return c, err
-	}
-	if r.record != nil {
-		return c, recorded(ctx, tree, r.record)
-	}
-	if c.moved != nil {
-		c.moved.back(c)
-	}
-	c.wrote = written(ctx, tree)
-	if p != nil {
-		p.look(c)
-	}
-	return c, nil
+	return c, c.runAll(ctx)
 }
 
 // suitesOf finds the suites of a tree. They are the head's where no file came, went
 // or is about how tests are run.
 func (v *verdict) suitesOf(ctx context.Context, c *checker, r treeRun) error {
-	same := r.sha == v.o.Head && !r.elsewhere && !slices.ContainsFunc(v.edits, func(e edit) bool { return e.role == runner || e.added })
+	same := r.sha == v.o.Head && !slices.ContainsFunc(v.edits, func(e edit) bool { return e.role == runner || e.added })
 	for _, f := range v.head.patch.files {
 		same = same && !f.IsDelete && !f.IsRename
 	}
@@ -337,21 +189,6 @@ func (v *verdict) putBack(ctx context.Context, tree Tree, kept map[string]string
 	return nil
 }
 
-// passing lists the tests that passed at the base and those that pass at the head:
-// by them the files of tests are found.
-func (v *verdict) passing() []string {
-	var out []string
-	if v.o.Baseline != nil {
-		out = slices.Clone(v.o.Baseline.Names)
-	}
-	for name, o := range v.tests {
-		if o.ok() {
-			out = append(out, name)
-		}
-	}
-	return out
-}
-
 // matters reports whether it would make a difference that a test fails as it
 // stood: the head's own failures are told anyway.
 func (v *verdict) matters(name string) bool { return v.tests[name].status != failed }
@@ -360,7 +197,7 @@ func (v *verdict) matters(name string) bool { return v.tests[name].status != fai
 // have touched, where it is sure that there are no others: a test file is seen by
 // its own package alone. Nil: all tests are run.
 func (v *verdict) packages() []string {
-	if len(v.loose) > 0 || len(v.edits) == 0 {
+	if len(v.edits) == 0 {
 		return nil
 	}
 	var out []string
@@ -385,7 +222,7 @@ func (m goModule) holds(file string) bool {
 func (v *verdict) again(c *checker, blamed map[string]string) []string {
 	var out []string
 	for file := range blamed {
-		if path.Ext(file) != ".go" || v.helping { // others import it
+		if path.Ext(file) != ".go" {
 			return c.narrow
 		}
 		out = append(out, path.Dir(file))
@@ -399,13 +236,13 @@ func (v *verdict) again(c *checker, blamed map[string]string) []string {
 
 // take adds the result of a run; one that was narrowed to some packages replaces
 // what was known of those.
-func (s *stood) take(c *checker, p *planting, part bool) {
+func (s *stood) take(c *checker, part bool) {
 	for _, suite := range c.suites {
 		if suite.done.NotRun != "" && !suite.optional {
 			s.notRun = suite.done.NotRun
 		}
 	}
-	fresh := slices.DeleteFunc(c.cases(), func(t testcase) bool { return p.made(&t) })
+	fresh := c.cases()
 	if !part {
 		s.cases = nil
 	}
@@ -449,33 +286,14 @@ func (v *verdict) blame(c *checker, s *stood) map[string]string {
 					if e.inProduct() && !t.whole {
 						continue // its own tests stand in it
 					}
-					if (e.role == runner || !testname.IsFile(name) || path.Base(name) == "conftest.py") && (t.file == name && !v.helping || t.whole && strings.Contains(t.err, name)) {
+					if (e.role == runner || !testname.IsFile(name) || path.Base(name) == "conftest.py") && (t.file == name || t.whole && strings.Contains(t.err, name)) {
 						out[name] = t.err
 					}
 				}
 			}
 		}
 	}
-	if v.helping && len(out) == 0 { // the product may not compile with what it uses of them by now
-		for _, t := range c.cases() {
-			if why := goMissing.FindString(t.err); t.whole && t.status == failed && why != "" {
-				blameHelpers(open, why, out)
-			}
-		}
-	}
 	return out
-}
-
-// goMissing is how the compiler says that a package lacks something.
-var goMissing = lazyregexp.New(`(?m)^.*\.go:\d+(?::\d+)?: (?:undefined: |.* undefined|cannot use |not enough arguments|too many arguments|no required module|package \S+ is not in).*$`)
-
-// blameHelpers blames all code of Go that is no test.
-func blameHelpers(open map[string]edit, why string, out map[string]string) {
-	for name, e := range open {
-		if path.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go") && e.role == testSource {
-			out[name] = why
-		}
-	}
 }
 
 // blameBuild finds the files that a package's tests do not compile with. Where the
@@ -575,6 +393,51 @@ func goParts(source []byte) (tests map[string]string, rest string) {
 // plainImport is an import under its own name, of the standard library: what it
 // is used for stands in the tests themselves.
 var plainImport = lazyregexp.New(`^(?:import \(|"[a-z0-9/]+")$`)
+
+// concerns reports whether a suite is part of a narrowed run.
+func (c *checker) concerns(s *suite) bool {
+	if c.only != nil && !c.only(s) {
+		return false
+	}
+	return c.narrow == nil || s.format == formatGo && (s.args[len(s.args)-1] != "./..." || len(c.inModule(s)) > 0)
+}
+
+// inModule returns the packages of a narrowed run that a suite tests, as its
+// command names them.
+func (c *checker) inModule(s *suite) []string {
+	var out []string
+	for _, dir := range c.narrow {
+		rest, ok := strings.CutPrefix("./"+dir+"/", "./"+strings.TrimPrefix(s.dir+"/", "./"))
+		deeper := slices.ContainsFunc(c.modules, func(m goModule) bool { // the package is a nested module's
+			at := strings.Trim(m.dir, "/")
+			return len(at) > len(strings.Trim(s.dir, "./")) && strings.HasPrefix(dir+"/", at+"/")
+		})
+		if ok && !deeper {
+			out = append(out, "./"+strings.TrimSuffix(rest, "/"))
+		}
+	}
+	return out
+}
+
+// bareArgs is a suite's command for a run that is only compared: nothing stops it
+// early, and only what may differ is run.
+func (c *checker) bareArgs(s *suite) []string {
+	args := slices.Clone(s.args)
+	switch {
+	case s.format == formatGo:
+		if n := len(args) - 1; c.narrow != nil && args[n] == "./..." {
+			args = append(args[:n], c.inModule(s)...)
+		}
+		args = slices.DeleteFunc(args, func(a string) bool { return strings.TrimLeft(a, "-") == "failfast" })
+	case s.pytest:
+		args = append(args, "--maxfail=0", "--continue-on-collection-errors")
+	case s.format == formatJest:
+		args = append(args, "--bail=0")
+	case s.format == formatUnittest:
+		args = slices.DeleteFunc(args, func(a string) bool { return a == "-f" || a == "--failfast" })
+	}
+	return args
+}
 
 // packageOf returns the import path of a directory.
 func (c *checker) packageOf(dir string) string {

@@ -130,11 +130,7 @@ func (c *checker) runSuite(ctx context.Context, s *suite) error {
 // executeFor runs a suite as the run asks: to compare with another, or to measure.
 func (c *checker) executeFor(ctx context.Context, s *suite) (result, workspace.Result, []byte, error) {
 	if c.bare {
-		args := c.bareArgs(s)
-		if c.elsewhere {
-			args = c.otherCommand(s, args)
-		}
-		return c.execute(ctx, s, args)
+		return c.execute(ctx, s, c.bareArgs(s))
 	}
 	return c.executeMeasured(ctx, s)
 }
@@ -180,12 +176,7 @@ func (c *checker) execute(ctx context.Context, s *suite, args []string) (result,
 		}
 		args = append([]string{"sh", "-c", into, "sh", file}, args...)
 	}
-	env := s.env
-	if c.elsewhere && s.needsCI() {
-		env = append(slices.Clone(env), "CI=1")
-	}
-	env = slices.Concat(env, c.plainEnv(), c.recordEnv(s.env))
-	res, err := c.ws.Run(ctx, workspace.Command{Args: args, Dir: s.dir, Env: env, Timeout: c.timeout()})
+	res, err := c.ws.Run(ctx, workspace.Command{Args: args, Dir: s.dir, Env: s.env, Timeout: c.timeout()})
 	if err != nil {
 		return result{}, res, nil, runError(s, err)
 	}

@@ -16,7 +16,6 @@ import (
 
 const (
 	maxSupports = 40   // changed files that are looked at
-	maxAlone    = 2    // of those that are put back one at a time
 	maxReferrer = 3000 // files that are read to learn what names a changed one
 )
 
@@ -42,7 +41,7 @@ type baseView struct {
 	read  func(name string) ([]byte, bool) // of the head
 	used  map[string]bool
 	makes bool
-	begun map[string]bool // what the commands start; see started
+	begun map[string]bool // what the commands lead to
 	files map[string]bool
 	texts map[string][]byte
 }
@@ -90,12 +89,12 @@ func (b *baseView) serves(name string) bool {
 }
 
 // supports finds the changed files that no name gives away and by which tests of
-// the base pass or fail all the same: what the commands start, what tests import or
-// open, where nothing of the product does.
+// the base pass or fail all the same: what the commands start, and what tests alone
+// import or open, at the base and at the head.
 func (v *verdict) supports(ctx context.Context, tree Tree, b *baseView) error {
 	var open []edit
 	for _, f := range v.head.patch.files {
-		if f.OldName == "" || f.IsNew || f.IsCopy || len(open) == maxSupports {
+		if f.OldName == "" || f.IsNew || f.IsCopy || v.isTest[f.OldName] || len(open) == maxSupports {
 			continue
 		}
 		b.files[f.OldName] = true
@@ -119,27 +118,18 @@ func (v *verdict) supports(ctx context.Context, tree Tree, b *baseView) error {
 		b.files[name] = true
 	}
 	b.begun = b.started()
-	v.begun = b.begun
-	var rest []edit
 	for _, e := range open {
 		tests, product := b.named(e, names.near)
-		switch direct, reached := b.begun[e.name]; {
-		case reached && (!direct || !isCode(e.name) || toolDirs.MatchString(e.name) || supportNames.MatchString(e.name)):
+		_, begun := b.begun[e.name]
+		switch {
+		case begun && isCode(e.name) && !toolDirs.MatchString(e.name) && !supportNames.MatchString(e.name):
+			continue // what a script leads to may be what it tests
+		case begun && (isCode(e.name) || !product):
 			e.role = runner
-			v.helpers = append(v.helpers, e)
-		case !tests && !reached || product:
-		case !reached && b.sure(e):
-			v.helpers = append(v.helpers, e)
-		case !reached && slices.ContainsFunc(open, func(o edit) bool { return o.name != e.name && isCode(o.name) && b.names(e.name, o) }):
-			// It goes with what it uses, and does not run without.
-		case canFail.Match(e.before) && extension(e.name) != ".go":
-			rest = append(rest, e)
+		case begun || !tests || product || !b.sure(e):
+			continue
 		}
-	}
-	if len(rest)+len(v.helpers) > 1 || len(rest) > 0 && len(open) > len(rest) {
-		for _, e := range rest[:min(len(rest), maxAlone)] {
-			v.alone = append(v.alone, []edit{e})
-		}
+		v.edits, v.isTest[e.name] = append(v.edits, e), true
 	}
 	return nil
 }
@@ -234,27 +224,26 @@ func identifiers(source []byte) []string {
 	return slices.DeleteFunc(out, func(s string) bool { return s == "_" || s == "init" || s == "main" })
 }
 
-// named reports whether tests name a file, and whether the product does.
+// named reports whether tests of the base name a file, and whether the product does, at
+// the base or at the head.
 func (b *baseView) named(e edit, near []string) (tests, inProduct bool) {
 	for i, name := range near {
 		if name == e.name || i > maxReferrer || document.MatchString(name) || strings.HasPrefix(name, ".github/") {
 			continue
 		}
-		if !b.names(name, e) {
-			continue
-		}
+		before := b.names(name, b.text(name), e)
 		if b.serves(name) {
-			tests = true
+			tests = tests || before
 		} else if isCode(name) {
-			inProduct = true
+			now, _ := b.read(name)
+			inProduct = inProduct || before || b.names(name, now, e)
 		}
 	}
 	return tests, inProduct
 }
 
-// names reports whether one file of the base imports or opens another.
-func (b *baseView) names(from string, e edit) bool {
-	source := b.text(from)
+// names reports whether a file, with a text, imports or opens another.
+func (b *baseView) names(from string, source []byte, e edit) bool {
 	ext := extension(from)
 	switch {
 	case len(source) == 0:
@@ -384,15 +373,31 @@ func (b *baseView) started() map[string]bool {
 	return out
 }
 
-// direct lists the paths that the test commands name: true by themselves, false through npm
-// and make.
-func (b *baseView) direct() map[string]bool {
+// startedBy lists the files that a suite's command names, also through npm and make.
+func (b *baseView) startedBy(s *suite) (out []string) {
+	for _, command := range b.commandTexts(s) {
+		for _, w := range pathWord.FindAllString(command, -1) {
+			if strings.ContainsAny(w, "./") {
+				out = append(out, path.Join(s.dir, w))
+			}
+		}
+	}
+	return out
+}
+
+// bringsScripts finds the commands of which the change brings the file that they start: the
+// base has no such test.
+func (b *baseView) bringsScripts() map[string]bool {
 	out := map[string]bool{}
 	for _, s := range b.v.head.suites {
-		for i, command := range b.commandTexts(s) {
-			for _, w := range pathWord.FindAllString(command, -1) {
-				out[path.Join(s.dir, w)] = out[path.Join(s.dir, w)] || i == 0
-			}
+		fresh, stood := false, false
+		for _, file := range b.startedBy(s) {
+			f := b.v.head.patch.file(file)
+			fresh = fresh || f != nil && f.IsNew
+			stood = stood || b.text(file) != nil
+		}
+		if s.format == formatAny && fresh && !stood {
+			out[s.done.Name] = true
 		}
 	}
 	return out

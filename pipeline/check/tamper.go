@@ -63,7 +63,7 @@ func (c *checker) tampered() []pipeline.Finding {
 		t.ownGone()
 	}
 	t.weakened()
-	t.found = append(t.found, c.reached...)
+	t.found = append(t.found, c.found...)
 	return complete(append(t.found, unjustified(c.report.Changed, c.report.Names)...))
 }
 
@@ -127,7 +127,6 @@ func (t *tampering) lost(base map[string]bool, how string) {
 		case st == skipped:
 			skip[id.Container] = append(skip[id.Container], name)
 		case !there && id.Param == "" && t.base[name] && t.headCases[tableOf(name)] > 0: // a table now, of one case or more
-		case !there && t.base[name] && t.askedGone(id):
 		case !there && t.c.finished(name) && !t.renamed(name, id) && !t.moved(id):
 			gone[id.Container] = append(gone[id.Container], name)
 		}
@@ -470,7 +469,7 @@ func (t *tampering) weakened() {
 		return
 	}
 	for _, w := range t.c.patch.weakened() {
-		if !t.files[w.file] && !t.told[w.file] && !t.askedFile(w.file) {
+		if !t.files[w.file] && !t.told[w.file] {
 			t.found = append(t.found, pipeline.Finding{Rule: ruleWeakened, File: w.file, Code: w.file, Message: w.what + ". Put them back, or let a human decide that they go."})
 		}
 	}

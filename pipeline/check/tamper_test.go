@@ -20,7 +20,6 @@ type tamperCase struct {
 	before     []string // passed at the base
 	after      []string // "passed NAME", "skipped NAME", "failed NAME"
 	want       []string // "rule file: part of the message"
-	task       string
 	failed     []string // at the base
 }
 
@@ -104,15 +103,8 @@ var tamperCases = []tamperCase{
 		before: []string{"test_calc.py::test_add", "test_calc.py::test_mul"}, after: []string{"passed test_calc.py::test_add[2]", "passed test_calc.py::test_add[3]", "passed test_calc.py::test_mul"}},
 	{name: "a test becomes a table that is skipped", base: sums, head: strings.Replace(sums, "def test_add():", "@pytest.mark.skip\ndef test_add():", 1), before: []string{"test_calc.py::test_add"},
 		after: []string{"skipped test_calc.py::test_add[2]"}, want: []string{"tests.removed : test_calc.py::test_add"}},
-	{name: "a file of tests is deleted as asked", base: sums, delete: []string{"test_calc.py"}, task: "Delete test_calc.py\n\nIt tests nothing of ours.", before: []string{"test_calc.py::test_add", "test_calc.py::test_mul"}},
-	{name: "a file of tests is deleted although it is to stay", base: sums, delete: []string{"test_calc.py"}, task: "Do not delete test_calc.py", before: []string{"test_calc.py::test_add"},
+	{name: "a file of tests is deleted", base: sums, delete: []string{"test_calc.py"}, before: []string{"test_calc.py::test_add"},
 		want: []string{"tests.removed test_calc.py: test_calc.py::test_add"}},
-	{name: "a file of tests is deleted that only is named", base: sums, delete: []string{"test_calc.py"}, task: "Remove the bug that test_calc.py shows", before: []string{"test_calc.py::test_add"},
-		want: []string{"tests.removed test_calc.py: test_calc.py::test_add"}},
-	{name: "tests are merged as asked", base: sums, head: strings.Replace(strings.Replace(sums, "def test_mul", "def test_calc", 1), "\n\ndef test_add():\n", "", 1), task: "Merge test_mul and test_add into one test test_calc",
-		before: []string{"test_calc.py::test_add", "test_calc.py::test_mul"}, after: []string{"passed test_calc.py::test_calc"}},
-	{name: "a test that failed is not merged away", base: sums, delete: []string{"test_calc.py"}, task: "Delete test_calc.py", before: []string{"test_calc.py::test_mul"}, failed: []string{"test_calc.py::test_add"},
-		want: []string{"tests.removed test_calc.py: test_calc.py::test_add failed at the base commit and is gone"}},
 	{name: "a module and its tests are renamed", base: sums, delete: []string{"test_calc.py", "calc.py"}, head: strings.ReplaceAll(sums, "calc", "sums"), before: []string{"test_calc.py::test_add", "test_calc.py::test_mul"},
 		after: []string{"passed test_sums.py::test_add", "passed test_sums.py::test_mul"}},
 	{name: "a module is renamed and its tests hold less", base: sums, delete: []string{"test_calc.py", "calc.py"}, head: strings.ReplaceAll(strings.Replace(sums, "assert calc.add(2, 3) == 5", "calc.add(2, 3)", 1), "calc", "sums"),
@@ -151,7 +143,7 @@ func TestTampered(t *testing.T) {
 			for _, name := range c.failed {
 				baseline.Failures = append(baseline.Failures, pipeline.Failure{Test: name})
 			}
-			ch := &checker{patch: p, suites: []*suite{s}, base: baseFailures(baseline), o: Options{Baseline: baseline, Task: Task{Text: c.task}}}
+			ch := &checker{patch: p, suites: []*suite{s}, base: baseFailures(baseline), o: Options{Baseline: baseline}}
 			var got []string
 			for i, f := range ch.tampered() {
 				line := fmt.Sprintf("%s %s: %s", f.Rule, f.File, f.Message)

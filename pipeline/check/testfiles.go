@@ -49,14 +49,18 @@ var (
 		`|glob|importlib|inspect|io|itertools|json|linecache|locale|logging|math|numbers|operator|os|pathlib|pdb|platform|pprint|re|reprlib|runpy|shlex|shutil|signal|site|stat|string|struct|subprocess` +
 		`|sysconfig|tempfile|textwrap|threading|time|timeit|token|tokenize|traceback|types|typing|unicodedata|uuid|warnings|weakref|zipfile|zlib)(?:\.py|/__init__\.py)$`)
 
-	testDirs  = lazyregexp.New(`(?i)(?:^|/)(?:tests?|__tests__|__mocks__|e2e|cypress|test[-_]?(?:utils?|helpers?|support|data|fixtures|lib)|[\w.-]+\.tests?)/`)
-	specDirs  = lazyregexp.New(`(?i)(?:^|/)specs?/.*\.(?:rb|[cm]?[jt]sx?|py)$`)
-	dataDirs  = lazyregexp.New(`(?i)(?:^|/)(?:testdata|(?:__)?fixtures?(?:__)?|(?:__)?(?:image_)?snapshots(?:__)?|goldens?|cassettes)/`)
-	dataNames = lazyregexp.New(`(?i)\.(?:snap|golden|ambr|approved\.\w+)$`)
-	testNames = lazyregexp.New(`(?i)^tests?\.(?:py|rs|[cm]?[jt]sx?)$|^tests?[-_]?(?:helpers?|utils?|support|setup|base|case|common)\.\w+$|^mock_\w+\.go$|_mocks?\.go$|^test-.*\.[cm]?js$`)
-	goDirs    = lazyregexp.New(`(?i)(?:^|/)(?:test[-_]?(?:utils?|helpers?|support|lib)|mocks?)/`) // of Go code that only tests use
-	compiled  = lazyregexp.New(`\.(?:go|rs|java|kt|cs|swift|c|cc|cpp|h)$`)
-	document  = lazyregexp.New(`(?i)(?:^|/)(?:readme|changelog|contributing|license)[^/]*$`)
+	testDirs   = lazyregexp.New(`(?i)(?:^|/)(?:tests?|__tests__|__mocks__|e2e|cypress|test[-_]?(?:utils?|helpers?|support|data|fixtures|lib)|[\w.-]+\.tests?)/`)
+	specDirs   = lazyregexp.New(`(?i)(?:^|/)specs?/.*\.(?:rb|[cm]?[jt]sx?|py)$`)
+	dataDirs   = lazyregexp.New(`(?i)(?:^|/)(?:testdata|(?:__)?fixtures?(?:__)?|(?:__)?(?:image_)?snapshots(?:__)?|goldens?|cassettes)/`)
+	dataNames  = lazyregexp.New(`(?i)\.(?:snap|golden|ambr|approved\.\w+)$`)
+	testNames  = lazyregexp.New(`(?i)^tests?\.(?:py|rs|[cm]?[jt]sx?)$|^tests?[-_]?(?:helpers?|utils?|support|setup|base|case|common)\.\w+$|^mock_\w+\.go$|_mocks?\.go$|^test-.*\.[cm]?js$`)
+	goDirs     = lazyregexp.New(`(?i)(?:^|/)(?:test[-_]?(?:utils?|helpers?|support|lib)|mocks?)/`) // of Go code that only tests use
+	odd        = lazyregexp.New(`(?i)\.(?:s|asm|so|pyd|pyc|node|wasm|dylib|dll|a|syso|jar|class|sh|bash)$`)
+	sourceExt  = lazyregexp.New(`(?i)\.(?:rb|php|java|kt|kts|scala|groovy|cs|fs|vb|rs|ex|exs|c|cc|cpp|h|hpp|m|swift|lua|pl|pm|sh|bash|r|jl|dart|clj|hs|ml|zig|nim)$`)
+	configFile = lazyregexp.New(`(?i)(?:^|/)(?:\.[^/]*|go\.(?:mod|work)|[^/]*\.(?:toml|ini|cfg|gradle(?:\.kts)?|props|csproj|conf)|[^/]*\.config\.[cm]?[jt]s|` +
+		`[tj]sconfig[^/]*\.json|package\.json|deno\.jsonc?|pom\.xml|build\.xml)$`)
+	compiled = lazyregexp.New(`\.(?:go|rs|java|kt|cs|swift|c|cc|cpp|h)$`)
+	document = lazyregexp.New(`(?i)(?:^|/)(?:readme|changelog|contributing|license)[^/]*$`)
 )
 
 // roleOf tells a file's role by its path. Where that is not sure it is taken for

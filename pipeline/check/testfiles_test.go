@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -188,4 +189,9 @@ func TestSure(t *testing.T) {
 			t.Errorf("sure(%s) = %v", c.name, got)
 		}
 	}
+}
+
+// newFile is a patch that adds a file.
+func newFile(name string, lines ...string) string {
+	return fmt.Sprintf("diff --git a/%[1]s b/%[1]s\nnew file mode 100644\n--- /dev/null\n+++ b/%[1]s\n@@ -0,0 +1,%[2]d @@\n+%[3]s\n", name, len(lines), strings.Join(lines, "\n+"))
 }

@@ -41,7 +41,7 @@ func (v *verdict) trial(ctx context.Context, r *pipeline.TestReport) (*proof.Tri
 				out.Why = suite.ended
 			}
 		}
-		s.take(c, nil, false)
+		s.take(c, false)
 		s.tests = outcomes(s.cases)
 	}
 	for _, name := range names {
@@ -70,7 +70,7 @@ func (v *verdict) named() []string {
 // ahead are the files that the tests of the head consist of, where the change touches them.
 func (v *verdict) ahead() []string {
 	var out []string
-	for _, e := range slices.Concat(v.edits, v.helpers) {
+	for _, e := range v.edits {
 		out = append(out, e.name)
 	}
 	if len(out) == 0 {

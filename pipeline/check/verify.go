@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"path"
-	"slices"
 	"strings"
 
 	"forge/pipeline"
@@ -26,36 +25,24 @@ type Opener func(ctx context.Context, sha string) (Tree, error)
 
 // verdict is the judgement on one change.
 type verdict struct {
-	open     Opener
-	o        Options
-	head     *checker // the head with its own tests
-	suites   []suite  // those of the head, not yet run
-	tests    map[string]outcome
-	edits    []edit            // files of the tests that the change touches
-	isTest   map[string]bool   // those by their names
-	texts    map[string][]byte // of those in Python at the head, where tests are named as proofs
-	used     map[string]bool   // files by which commands run the tests
-	scripts  []script          // of a shell, which are tests that passed
-	helpers  []edit            // files that only tests or their commands use, by other names
-	alone    [][]edit          // of those the ones that may be the product's own
-	begun    map[string]bool   // files that the commands lead to; see baseView.started
-	helping  bool              // those are taken back, too: where one makes a test fail, that is what is asked
-	patching []string          // files of tests that change what others look at
-	threads  bool              // tests of Python check in threads, or in tasks of a pool
-	loose    []string          // why the change might reach the runner itself; empty: it cannot
-	stood    *stood            // the base's tests on the head; nil: they are the head's own
-	leaning  []leaning         // the same with helpers put back, too
-	found    []pipeline.Finding
+	open   Opener
+	o      Options
+	head   *checker // the head with its own tests
+	suites []suite  // those of the head, not yet run
+	tests  map[string]outcome
+	edits  []edit            // files of the tests that the change touches
+	isTest map[string]bool   // those by their names
+	texts  map[string][]byte // of those at the head
+	stood  *stood            // the base's tests on the head; nil: they are the head's own
+	found  []pipeline.Finding
 }
 
 // Verify judges a change. It runs the head's tests and, where the change touches
 // anything that tests consist of, the base's own tests as they stood, on the new
 // code, in a tree of its own. A test that passes only as the change edited it is in
 // Changed; each needs the reviewer's reason, and is a finding until [Justify] brings
-// one. Where the change could reach the runner itself, tests that must fail are
-// planted: one that is not reported as failing tells that failures do not show. And the
-// base's tests run with their expectations changed: one that passes all the same, and
-// fails so at the base, is a finding.
+// one. And the tests that the change adds or edits run with their expectations changed:
+// one that passes all the same is a finding.
 //
 // See [Run] for the counts and for errors.
 func Verify(ctx context.Context, open Opener, o Options) (pipeline.TestReport, error) {
@@ -71,44 +58,15 @@ func Verify(ctx context.Context, open Opener, o Options) (pipeline.TestReport, e
 		if err := v.runBaseTests(ctx); err != nil {
 			return pipeline.TestReport{}, err
 		}
-		if err := v.runWithHelpers(ctx); err != nil {
+		if err := v.mutate(ctx); err != nil {
 			return pipeline.TestReport{}, err
 		}
-		if err := v.runAside(ctx); err != nil {
-			return pipeline.TestReport{}, err
-		}
-		if err := v.askedEqual(ctx); err != nil {
-			return pipeline.TestReport{}, err
-		}
-		if err := v.proveHead(ctx); err != nil {
-			return pipeline.TestReport{}, err
-		}
-		if err := v.runElsewhere(ctx); err != nil {
-			return pipeline.TestReport{}, err
-		}
-		if err := v.runAlone(ctx); err != nil {
-			return pipeline.TestReport{}, err
-		}
-		if err := v.runOften(ctx); err != nil {
-			return pipeline.TestReport{}, err
-		}
-		if err := v.runSpoiled(ctx); err != nil {
-			return pipeline.TestReport{}, err
-		}
-		if err := v.runToEnd(ctx); err != nil {
-			return pipeline.TestReport{}, err
-		}
-	}
-	if err := v.writesTests(ctx); err != nil {
-		return pipeline.TestReport{}, err
 	}
 	if o.Base != "" && len(v.head.patch.files) == 0 && !o.MayBeEmpty && !o.Beside {
 		v.found = append(v.found, pipeline.Finding{Rule: "change.empty", Code: o.Head,
 			Message: "The work changes nothing: the branch holds the same as its base, so that review and tests show nothing of what was asked for"})
 	}
-	v.head.stood, v.head.leaning = v.stood, v.leaning
-	v.head.reached = slices.Concat(v.head.reached, v.head.asked, v.found)
-	v.head.edits = v.edits
+	v.head.stood, v.head.edits, v.head.found = v.stood, v.edits, v.found
 	v.head.summarise()
 	var err error
 	v.head.report.Trial, err = v.trial(ctx, &v.head.report)
@@ -138,57 +96,28 @@ func (v *verdict) runHead(ctx context.Context) error {
 		return data, err == nil
 	}
 	used, makes := c.usedByCommands(read)
-	v.edits, v.used = c.patch.edits(read, used, makes), used
+	v.edits = c.patch.edits(read, used, makes)
 	v.isTest = map[string]bool{}
-	v.texts = map[string][]byte{}
 	for _, e := range v.edits {
 		v.isTest[e.name] = true
-		if len(v.o.Proofs) > 0 && path.Ext(e.name) == ".py" {
-			v.texts[e.name], _ = read(e.name)
-		}
 	}
 	b := &baseView{v: v, read: read, used: used, makes: makes, files: map[string]bool{}, texts: map[string][]byte{}}
 	for _, e := range c.insideEdits(v.isTest, read) {
 		v.edits, v.isTest[e.name] = append(v.edits, e), !e.inProduct()
 	}
-	c.direct, c.brought = b.direct(), b.bringsScripts()
-	v.loose = c.patch.loose(v.isTest)
-	c.inside = slices.Concat(c.inside, c.editedInside(v.isTest, read), c.editedSelfTests(v.isTest))
-	if !v.o.Beside {
-		if err := v.looksAt(ctx, tree, read); err != nil {
-			return err
-		}
-	}
 	if err := v.supports(ctx, tree, b); err != nil {
 		return err
 	}
-	if err := v.goSupports(ctx, tree, b); err != nil {
-		return err
-	}
-	c.report.Edited = v.editedParts(read)
-	if err := v.findPatching(ctx, tree); err != nil {
-		return err
+	c.brought = b.bringsScripts()
+	c.inside = append(c.inside, c.editedInside(v.isTest, read)...)
+	v.texts = map[string][]byte{}
+	for _, e := range v.edits {
+		v.texts[e.name], _ = read(e.name)
 	}
 	if err := c.runAll(ctx); err != nil {
 		return err
 	}
-	v.findScripts(b)
-	c.wrote = written(ctx, tree)
 	return c.measure(ctx)
-}
-
-// looksAt finds what the change itself says, whatever tests run on it.
-func (v *verdict) looksAt(ctx context.Context, tree Tree, read func(string) ([]byte, bool)) error {
-	c := v.head
-	c.disguised(v.isTest, read)
-	c.reachesRunner(v.isTest)
-	c.turnsAround(v.isTest)
-	c.loadsPlugins(read)
-	if err := c.knowsAnswers(ctx, tree, v.isTest, read); err != nil {
-		return err
-	}
-	c.shadowing(v.isTest, read)
-	return nil
 }
 
 var (
@@ -232,7 +161,7 @@ func (c *checker) usedByCommands(read func(string) ([]byte, bool)) (used map[str
 			}
 		}
 	}
-	for _, name := range pathConfigs { // documents whose examples are tests
+	for _, name := range []string{"pyproject.toml", "pytest.ini", "setup.cfg", "tox.ini"} { // documents whose examples are tests
 		data, _ := read(name)
 		for _, m := range docTests.FindAllSubmatch(data, -1) {
 			for _, f := range c.patch.files {
@@ -249,6 +178,9 @@ func (c *checker) usedByCommands(read func(string) ([]byte, bool)) (used map[str
 	}
 	return used, makes
 }
+
+// docTests is how pytest is told of documents whose examples are tests.
+var docTests = lazyregexp.New(`doctest[-_]glob[=\s]+["']?([^\s"',\]]+)`)
 
 // environment tells a fault that ends the verdict from one that is only this run's:
 // the head's own tests ran, so what the base's tests lack they lack by the change.

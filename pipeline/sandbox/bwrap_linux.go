@@ -102,11 +102,10 @@ func (p *prepared) closeAll(files ...*os.File) {
 // boxArgs are bubblewrap's arguments. Namespaces are asked for one by one, since
 // --unshare-all goes on without those that it cannot have.
 func (w *worker) boxArgs(c workspace.Command, dir string) []string {
-	b := w.boxOf(c)
 	args := []string{
 		"--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup",
 		"--uid", "1000", "--gid", "1000", "--disable-userns", "--assert-userns-disabled",
-		"--die-with-parent", "--new-session", "--hostname", b.host, "--cap-drop", "ALL",
+		"--die-with-parent", "--new-session", "--hostname", "sandbox", "--cap-drop", "ALL",
 		"--seccomp", "4", "--json-status-fd", "5", "--clearenv",
 		"--ro-bind", "/usr", "/usr",
 	}
@@ -118,8 +117,7 @@ func (w *worker) boxArgs(c workspace.Command, dir string) []string {
 		}
 	}
 	args = append(args, "--dir", "/etc")
-	args = append(args, "--ro-bind", filepath.Join(w.Etc, b.passwd), "/etc/passwd")
-	for _, name := range []string{"group", "hosts", "nsswitch.conf"} {
+	for _, name := range []string{"passwd", "group", "hosts", "nsswitch.conf"} {
 		args = append(args, "--ro-bind", filepath.Join(w.Etc, name), "/etc/"+name)
 	}
 	for _, glob := range etcShared {
@@ -130,12 +128,9 @@ func (w *worker) boxArgs(c workspace.Command, dir string) []string {
 	}
 	args = append(args,
 		"--proc", "/proc", "--dev", "/dev", "--size", "67108864", "--tmpfs", "/dev/shm", "--remount-ro", "/dev",
-		"--size", "268435456", "--tmpfs", "/tmp", "--size", "67108864", "--tmpfs", b.home,
+		"--size", "268435456", "--tmpfs", "/tmp", "--size", "67108864", "--tmpfs", boxHome,
 	)
-	if b.tmp != "/tmp" {
-		args = append(args, "--size", "268435456", "--tmpfs", b.tmp)
-	}
-	at := places{home: b.home, tmp: b.tmp, scratch: b.scratch, cache: b.cache, ci: b.ci}
+	at := places{home: boxHome, tmp: "/tmp", scratch: boxScratch, cache: boxCache}
 	for _, dir := range w.Toolchains {
 		args = append(args, "--ro-bind", dir, dir)
 	}
@@ -144,7 +139,7 @@ func (w *worker) boxArgs(c workspace.Command, dir string) []string {
 		at.mods = boxMods
 	}
 	args = append(args,
-		"--ro-bind", w.Seed, boxSeed, "--bind", w.private(), b.cache, "--bind", w.scratch(), b.scratch,
+		"--ro-bind", w.Seed, boxSeed, "--bind", w.private(), boxCache, "--bind", w.scratch(), boxScratch,
 	)
 	if w.installing != nil {
 		home := boxTree
@@ -154,9 +149,9 @@ func (w *worker) boxArgs(c workspace.Command, dir string) []string {
 		args = append(append(args, "--ro-bind", w.tree.dir, boxTree, "--bind", w.installing.Dir, boxDeps), w.installing.routeArgs()...)
 		args = append(args, "--chdir", path.Join(home, dir))
 	} else {
-		args = append(append(args, "--bind", w.tree.dir, b.tree), w.depsArgs(b.tree)...)
-		args = append(append(args, w.layerArgs(b.tree)...), w.preparing.routeArgs()...)
-		args = append(args, "--chdir", path.Join(b.tree, dir))
+		args = append(append(args, "--bind", w.tree.dir, boxTree), w.depsArgs(boxTree)...)
+		args = append(append(args, w.layerArgs(boxTree)...), w.preparing.routeArgs()...)
+		args = append(args, "--chdir", path.Join(boxTree, dir))
 	}
 	args = append(args, "--remount-ro", "/")
 	for _, kv := range w.withDeps(w.commandEnv(at), c.Env, dir) {

@@ -227,31 +227,3 @@ func BenchmarkRun(b *testing.B) {
 		})
 	}
 }
-
-// A command that runs elsewhere sees nothing that it is called by in the usual place,
-// and has what it needs.
-func TestElsewhere(t *testing.T) {
-	needBwrap(t)
-	f := newFixture(t, sources)
-	w := f.open(t, newManager(t, Options{}), f.head)
-	const script = `pwd; cat README.md; hostname; echo "$HOME $TMPDIR"; id -un; echo "${CI-none}"; ls -d /work /gocache /scratch /home/* 2>/dev/null; echo kept >kept; echo x >/tmp/x && echo x >"$TMPDIR/x" && echo x >"$HOME/x" && echo x >"$XDG_CACHE_HOME.x" && echo written`
-	run := func() []string {
-		t.Helper()
-		r, err := w.Run(t.Context(), workspace.Command{Args: []string{"sh", "-c", script}, Elsewhere: true})
-		if err != nil || r.Exit != 0 {
-			t.Fatalf("run elsewhere = %d %s %s, %v", r.Exit, r.Stdout, r.Stderr, err)
-		}
-		return strings.Split(strings.TrimSpace(string(r.Stdout)), "\n")
-	}
-	got := run()
-	if root := got[0]; !strings.HasPrefix(root, "/home/robin/src/") || root != run()[0] {
-		t.Errorf("the tree is at %s, then elsewhere again", root)
-	}
-	want := "hello, build, /home/robin /var/tmp, robin, none, /home/robin, written"
-	if said := strings.Join(got[1:], ", "); said != want {
-		t.Errorf("elsewhere: %s; want %s", said, want)
-	}
-	if r := mustRun(t.Context(), t, w, "pwd; cat kept"); string(r.Stdout) != "/work\nkept\n" {
-		t.Errorf("back in the usual place: %q", r.Stdout)
-	}
-}

@@ -93,10 +93,6 @@ type Command struct {
 	Dir     string        `json:"dir,omitempty"`     // relative to the work tree
 	Env     []string      `json:"env,omitempty"`     // KEY=value, on top of the sandbox's own
 	Timeout time.Duration `json:"timeout,omitempty"` // 0: the sandbox's default
-
-	// Elsewhere has the sandbox look another way: other names of the work tree, the user,
-	// the host and the caches, and no CI in the environment.
-	Elsewhere bool `json:"elsewhere,omitempty"`
 }
 
 // Result is how a command ended.

@@ -261,7 +261,7 @@ func testsOf(label string, t *pipeline.TestReport) testRow {
 // verdictNotes say what a result rests on beside what passed and failed: what failed
 // before the work, what the work changed in tests, and what did not end well.
 func verdictNotes(t *pipeline.TestReport) (out []string) {
-	var before, known, changed, edited []string
+	var before, known, changed []string
 	for _, f := range t.Before {
 		if f.KnownBy == "" {
 			before = append(before, f.Test)
@@ -276,14 +276,10 @@ func verdictNotes(t *pipeline.TestReport) (out []string) {
 		}
 		changed = append(changed, words)
 	}
-	for _, e := range t.Edited {
-		edited = append(edited, e.String())
-	}
 	for _, n := range []struct {
 		name string
 		list []string
-	}{{"Failed before this work, and still", before}, {"Failed before this work, as is known", known}, {"Pass only as this work changed them", changed},
-		{"Tests of the base that this change edits", edited}} {
+	}{{"Failed before this work, and still", before}, {"Failed before this work, as is known", known}, {"Pass only as this work changed them", changed}} {
 		if len(n.list) > 0 {
 			out = append(out, n.name+": "+someOf(n.list))
 		}

@@ -113,9 +113,6 @@ func addReview(all *pipeline.Review, more pipeline.Review) {
 	all.Risk = max(all.Risk, more.Risk)
 	all.NeedsHuman = cmp.Or(all.NeedsHuman, more.NeedsHuman)
 	all.SendTo = cmp.Or(all.SendTo, more.SendTo)
-	for i := range min(len(all.Points), len(more.Points)) { // both were asked at the same points
-		all.Points[i].Open = all.Points[i].Open || more.Points[i].Open
-	}
 	all.Reviewed = append(slices.Clone(all.Reviewed), more.Reviewed...)
 	slices.Sort(all.Reviewed)
 	all.Reviewed = slices.Compact(all.Reviewed)

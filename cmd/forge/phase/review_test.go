@@ -10,7 +10,6 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/agent"
-	"forge/pipeline/point"
 )
 
 // says is a reviewer that says the same each time.
@@ -128,20 +127,5 @@ func TestBackForAll(t *testing.T) {
 	addReview(&all, pipeline.Review{Back: []string{"b", "a"}})
 	if d := cmp.Diff([]string{"a", "b"}, all.Back); d != "" {
 		t.Errorf("what is back (-want +got):\n%s", d)
-	}
-}
-
-// Covers T8: a point that one of several reviewers gave no reason for is open.
-func TestPointIsOpenForAll(t *testing.T) {
-	points := func(open ...bool) (out []point.Point) {
-		for _, o := range open {
-			out = append(out, point.Point{File: "a.py", Kind: point.Place, Open: o})
-		}
-		return out
-	}
-	all := pipeline.Review{Points: points(false, true, false)}
-	addReview(&all, pipeline.Review{Points: points(true, false, false)})
-	if d := cmp.Diff(points(true, true, false), all.Points); d != "" {
-		t.Errorf("the points (-want +got):\n%s", d)
 	}
 }

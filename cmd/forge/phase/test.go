@@ -132,9 +132,6 @@ func (x *Executor) judged(ctx context.Context, run *pipeline.Run, job agent.Job)
 	}
 	if run.Plan != nil {
 		opts.Task.Tests = slices.Concat(run.Plan.Tests, run.Fix)
-		for _, c := range run.Plan.Criteria {
-			opts.Task.Criteria += c.Text + "\n"
-		}
 	}
 	opts.Proofs = namedProofs(run)
 	for _, it := range run.Iterations {

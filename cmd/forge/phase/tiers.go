@@ -10,7 +10,6 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/check"
-	"forge/pipeline/testedit"
 )
 
 // tiers runs the commands of the second and third tier of validation on the head, which
@@ -46,11 +45,6 @@ func (x *Executor) tiers(ctx context.Context, run *pipeline.Run, job agent.Job, 
 		merge(report, &got)
 		report.Before = append(slices.Clone(report.Before), got.Before...)
 		report.Tampered = append(slices.Clone(report.Tampered), got.Tampered...)
-		for _, e := range got.Edited {
-			if !slices.ContainsFunc(report.Edited, func(o testedit.Edit) bool { return o.Name() == e.Name() }) {
-				report.Edited = append(slices.Clone(report.Edited), e)
-			}
-		}
 		report.Flaky = append(slices.Clone(report.Flaky), got.Flaky...)
 		report.Unclean = cmp.Or(report.Unclean, got.Unclean)
 	}

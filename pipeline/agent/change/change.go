@@ -14,7 +14,6 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
 	"forge/pipeline"
-	"forge/pipeline/point"
 )
 
 // Change is a patch.
@@ -183,25 +182,6 @@ func brief(s string) string {
 		s = strings.ToValidUTF8(s[:200], "") + "…"
 	}
 	return s
-}
-
-// Lines returns what the change adds to a file, and what it takes out.
-func (f *File) Lines() (added []point.Line, gone []string) {
-	for _, h := range f.hunks {
-		n := h.new
-		for _, l := range h.lines {
-			switch l.op {
-			case '+':
-				added = append(added, point.Line{Number: n, Text: l.text})
-			case '-':
-				gone = append(gone, l.text)
-			}
-			if l.op != '-' {
-				n++
-			}
-		}
-	}
-	return added, gone
 }
 
 // Before is the text of a file at the base, by that at the head.

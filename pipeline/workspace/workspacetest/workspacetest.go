@@ -111,7 +111,7 @@ func (w *space) run(ctx context.Context, c workspace.Command) (workspace.Result,
 	}
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	env := append(w.env(!c.Elsewhere), c.Env...)
+	env := append(w.env(), c.Env...)
 	program := find(dir, c.Args[0], env)
 	if program == "" {
 		return workspace.Result{Exit: 127, Stderr: []byte(c.Args[0] + ": not found\n")}, nil
@@ -177,11 +177,11 @@ func (w *space) unprivileged(cmd *exec.Cmd) error {
 
 // env is a command's environment: what the sandbox would tell it, with this machine's
 // build cache.
-func (w *space) env(ci bool) []string {
+func (w *space) env() []string {
 	tmp := filepath.Join(w.dir, "tmp")
 	_ = os.MkdirAll(tmp, 0o755)
 	env := []string{"PATH=" + path(), "HOME=" + tmp, "TMPDIR=" + tmp, "LANG=C.UTF-8", "GOPATH=" + filepath.Join(tmp, "go"),
-		"GOFLAGS=-buildvcs=false", "GOPROXY=off", "GOSUMDB=off", "GOTOOLCHAIN=local", "GOTELEMETRY=off", "GOENV=off"}
+		"GOFLAGS=-buildvcs=false", "GOPROXY=off", "GOSUMDB=off", "GOTOOLCHAIN=local", "GOTELEMETRY=off", "GOENV=off", "CI=true"}
 	if os.Geteuid() != 0 { // root's cache is not for others
 		env = append(env, "GOCACHE="+goCache())
 	} else {
@@ -189,9 +189,6 @@ func (w *space) env(ci bool) []string {
 	}
 	if mods := os.Getenv("GOMODCACHE"); mods != "" {
 		env = append(env, "GOMODCACHE="+mods)
-	}
-	if ci {
-		env = append(env, "CI=true")
 	}
 	return env
 }
