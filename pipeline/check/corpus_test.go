@@ -136,8 +136,8 @@ func readCase(t testing.TB, file string, bases map[string]*corpusBase) *corpusCa
 	t.Helper()
 	a := parsed(t, file)
 	h := header(a.Comment)
-	c := &corpusCase{name: strings.TrimSuffix(filepath.Base(file), ".txtar"), files: map[string]string{}, want: h["want"], why: strings.Join(h[""], " "),
-		class: strings.Join(h["class"], ""), today: strings.Join(h["today"], "")}
+	c := &corpusCase{name: strings.TrimSuffix(filepath.Base(file), ".txtar"), files: map[string]string{}, why: strings.Join(h[""], " "),
+		class: strings.Join(h["class"], ""), today: strings.Join(h["today"], ""), want: h["want"]}
 	for key := range h {
 		if !slices.Contains([]string{"", "base", "class", "delete", "edit", "excuse", "task", "today", "want"}, key) {
 			t.Fatalf("%s: unknown line %q", file, key)
@@ -370,8 +370,8 @@ func (k *corpusCase) judge(t *testing.T, open Opener) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Verify(t.Context(), open, Options{Config: k.base.config(), Base: k.base.commit, Head: k.commit, Iteration: 1, Patch: k.patch,
-		Baseline: &baseline, Task: k.task})
+	r, err := Verify(t.Context(), open, Options{Config: k.base.config(), Base: k.base.commit, Head: k.commit, Iteration: 1,
+		Patch: k.patch, Baseline: &baseline, Task: k.task})
 	if err != nil {
 		t.Fatalf("Verify: %v", err)
 	}

@@ -97,8 +97,9 @@ func (v *verdict) mutate(ctx context.Context) error {
 	now := outcomes(c.cases())
 	for _, m := range tests {
 		if passes(now, m.name) && len(v.found) < maxMutations {
-			v.found = append(v.found, pipeline.Finding{Rule: ruleMutation, File: m.file, Line: m.line, Code: m.name, Message: fmt.Sprintf(
-				"`%s` passes whatever it expects: with other values in the place of those that it compares with, it passes all the same. Make it fail where the code is wrong", m.name)})
+			v.found = append(v.found, pipeline.Finding{Rule: ruleMutation, File: m.file, Line: m.line, Code: m.name,
+				Message: fmt.Sprintf("`%s` passes whatever it expects: with other values in the place of those that it compares with, "+
+					"it passes all the same. Make it fail where the code is wrong", m.name)})
 		}
 	}
 	return nil

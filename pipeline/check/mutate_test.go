@@ -48,12 +48,14 @@ func TestMutated(t *testing.T) {
 	for file, c := range map[string]struct{ was, is, want string }{
 		"test_a.py": {
 			"def test_old():\n    assert f(1) == 2\n\n\ndef test_mine():\n    assert f(2) == 3\n",
-			"def test_old():\n    assert f(1) == 2\n\n\ndef test_mine():\n    f(0)\n    assert f(2) == 3\n\n\nassert f(4) == 5\n\n\ndef test_new():\n    assert f(6) == 7\n",
+			"def test_old():\n    assert f(1) == 2\n\n\ndef test_mine():\n    f(0)\n    assert f(2) == 3\n" +
+				"\n\nassert f(4) == 5\n\n\ndef test_new():\n    assert f(6) == 7\n",
 			"test_mine 5: assert f(2) == 73, test_new 13: assert f(6) == 77",
 		},
 		"a_test.go": {
 			"package a\n\nfunc TestA(t *testing.T) {\n\tif F(1) != 2 {\n\t\tt.Fatal(1)\n\t}\n}\n",
-			"package a\n\nfunc TestA(t *testing.T) {\n\treturn\n\tif F(1) != 2 {\n\t\tt.Fatal(1)\n\t}\n}\n\nfunc TestB(t *testing.T) {\n\tF(3)\n}\n",
+			"package a\n\nfunc TestA(t *testing.T) {\n\treturn\n\tif F(1) != 2 {\n\t\tt.Fatal(1)\n\t}\n}\n" +
+				"\nfunc TestB(t *testing.T) {\n\tF(3)\n}\n",
 			"TestA 3: if F(1) != 72 {",
 		},
 		"a.py": {"x = 1\n", "def test_a():\n    assert x == 1\n", ""},
@@ -82,20 +84,20 @@ func TestMutated(t *testing.T) {
 func TestMutate(t *testing.T) {
 	t.Parallel()
 	need(t, "python3")
-	const base = "-- calc.py --\ndef add(a, b):\n    return a + b\n-- test_calc.py --\nimport unittest\nimport calc\n\n\nclass T(unittest.TestCase):\n    def test_zero(self):\n        self.assertEqual(calc.add(1, 0), 1)\n"
-	const more = "\n    def test_two(self):\n        BODY\n"
+	const code, tests = "-- calc.py --\ndef add(a, b):\n    return a + b\n", "-- test_calc.py --\nimport unittest\nimport calc\n\n\n" +
+		"class T(unittest.TestCase):\n    def test_zero(self):\n        self.assertEqual(calc.add(1, 0), 1)\n"
 	for name, c := range map[string]struct {
 		body string
 		want []string
 	}{
-		"holds":      {"self.assertEqual(calc.add(1, 1), 2)", nil},
-		"in a try":   {"try:\n            self.assertEqual(calc.add(1, 1), 2)\n        except AssertionError:\n            pass", []string{"test_two"}},
+		"holds": {"self.assertEqual(calc.add(1, 1), 2)", nil},
+		"in a try": {"try:\n            self.assertEqual(calc.add(1, 1), 2)\n        except AssertionError:\n            pass",
+			[]string{"test_two"}},
 		"unreached":  {"return\n        self.assertEqual(calc.add(1, 1), 2)", []string{"test_two"}},
 		"no literal": {"calc.add(1, 1)", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, text, _ := strings.Cut(base, "-- test_calc.py --\n")
-			of := commits{"base": filesOf(base), "head": filesOf(base, "-- test_calc.py --\n"+text+strings.Replace(more, "BODY", c.body, 1))}
+			of := commits{"base": filesOf(code, tests), "head": filesOf(code, tests+"\n    def test_two(self):\n        "+c.body+"\n")}
 			opened := 0
 			open := of.open(t, &opened)
 			tree, err := open(t.Context(), "base")
@@ -106,7 +108,8 @@ func TestMutate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := Verify(t.Context(), open, Options{Config: defaults, Base: "base", Head: "head", Patch: patchOf(t, of["base"], of["head"]), Baseline: &before, Iteration: 1})
+			r, err := Verify(t.Context(), open, Options{Config: defaults, Base: "base", Head: "head", Iteration: 1, Baseline: &before,
+				Patch: patchOf(t, of["base"], of["head"])})
 			if err != nil {
 				t.Fatal(err)
 			}

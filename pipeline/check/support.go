@@ -27,6 +27,7 @@ var (
 	goTopLevel   = lazyregexp.New(`(?m)^(?:func|type|var|const) (\w+)`)
 	goGrouped    = lazyregexp.New(`(?m)^\t(\w+)`)
 	goGroup      = lazyregexp.New(`(?ms)^(?:var|const|type) \($.*?^\)`)
+	failsTests   = lazyregexp.New(`(?m)(?:^|[{;])\s*(?:Fatalf?|Errorf|FailNow|Helper)\(`) // a helper's own words for what *testing.T does
 	canFail      = lazyregexp.New(`\b(?:assert\w*|raise|throw|panic|fail\w*|Fatal\w*|Error[f]?|exit)\b`)
 	holdsCode    = map[string]*lazyregexp.Regexp{
 		".go": lazyregexp.New(`(?m)^func `),
@@ -141,7 +142,7 @@ func (b *baseView) sure(e edit) bool {
 		return true
 	}
 	ext := extension(e.name)
-	if re := frameworks[ext]; re != nil && re.Match(e.before) {
+	if re := frameworks[ext]; re != nil && re.Match(e.before) || ext == ".go" && failsTests.Match(e.before) {
 		return true
 	}
 	re := holdsCode[ext]

@@ -183,6 +183,8 @@ func TestSure(t *testing.T) {
 		{"calc.py", "def total(xs):\n    return sum(xs)\n", false},
 		{"cases.py", "CASES = [1, 2]\n", true},
 		{"cases.csv", "1,2\n", true},
+		{"internal/must/must.go", "package must\n\ntype T interface{ Fatalf(string, ...any) }\n\nfunc Equal(t T, a, b int) {}\n", true},
+		{"internal/sum/sum.go", "package sum\n\nfunc Of(a, b int) int { return a + b }\n", false},
 		{"src/test_helper.php", "<?php\nfunction same($a, $b) { if ($a !== $b) { throw new Exception(); } }\n", true},
 	} {
 		if got := (&baseView{}).sure(edit{name: c.name, before: []byte(c.text)}); got != c.want {
