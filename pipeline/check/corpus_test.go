@@ -504,7 +504,7 @@ func housekeeping(c workspace.Command) bool {
 // tape names the tape and the part of it on which a case is. Those of a base share it;
 // what goes by chance has its own.
 func (k *corpusCase) tape() (file, part string) {
-	file, part = "corpus/"+k.base.name, "corpus"
+	file, part = "corpus/"+k.base.name, k.base.name
 	if k.base.reruns > 0 {
 		part = k.dir + "/" + k.name
 	}

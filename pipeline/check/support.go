@@ -100,6 +100,7 @@ func (v *verdict) supports(ctx context.Context, tree Tree, b *baseView) error {
 		}
 		b.files[f.OldName] = true
 		e := edit{name: f.OldName, role: testSource, before: b.text(f.OldName)}
+		e.now, _ = b.read(f.NewName)
 		if v.head.patch.role(e.name, e.before, b.used, b.makes) != product || document.MatchString(e.name) || configFile.MatchString(e.name) {
 			continue
 		}
@@ -292,7 +293,7 @@ func (v *verdict) goNames(from string, source []byte, e edit) bool {
 		}
 		qualifier = `\.`
 	}
-	ids := identifiers(e.before)
+	ids := slices.Concat(identifiers(e.before), identifiers(e.now))
 	if len(ids) == 0 {
 		return qualifier != ""
 	}
