@@ -5,6 +5,7 @@ package check
 import (
 	"context"
 	"errors"
+	"flag"
 	"io/fs"
 	"path"
 	"slices"
@@ -18,24 +19,27 @@ import (
 	"forge/pipeline/workspace"
 )
 
+var everything = flag.Bool("all", false, "judge every case of the corpus in a sandbox, and try what takes minutes")
+
 func init() { live = true }
 
 func TestMain(m *testing.M) { sandboxtest.Main(m) }
 
-// openings opens sandboxes: for one case of ten, and with the tag soak for each. With
-// -record, what the commands answer is kept on tape.
-func openings(all *testing.T, c *corpus) func(t *testing.T, k *corpusCase) Opener {
-	machine.Sandbox(all)
-	machine.Tools(all, "npm", "pytest", "ruby")
-	m := newManager(all)
-	warmGo(all, m)
+// Covers T8: the same in real sandboxes, one case of ten, and with -all each. With -record,
+// what the commands answer is kept on tape.
+func TestCorpusInSandboxes(t *testing.T) {
+	machine.Sandbox(t)
+	machine.Tools(t, "npm", "pytest", "ruby")
+	c, m := readCorpus(t, corpusDirs...), newManager(t)
+	warmGo(t, m)
 	r := &rooms{m: m, c: c, idle: map[string][]workspace.Workspace{}}
-	all.Cleanup(func() {
+	t.Cleanup(func() {
 		if err := r.close(); err != nil {
-			all.Error(err)
+			t.Error(err)
 		}
 	})
-	return func(t *testing.T, k *corpusCase) Opener {
+	all := t
+	c.judge(t, func(t *testing.T, k *corpusCase) Opener {
 		if k.base.name == "phpunit" {
 			machine.Tools(t, "phpunit")
 		}
@@ -47,11 +51,11 @@ func openings(all *testing.T, c *corpus) func(t *testing.T, k *corpusCase) Opene
 				tree, err := r.open(ctx, sha)
 				return &recordedTree{tree.(*lent), tp}, err
 			}
-		case !wholeCorpus && slices.Index(c.cases, k)%10 != 0:
+		case !*everything && slices.Index(c.cases, k)%10 != 0:
 			return nil
 		}
 		return r.open
-	}
+	})
 }
 
 // rooms are sandboxes that serve one run after the other: a checkout starts afresh.

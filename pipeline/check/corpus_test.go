@@ -283,18 +283,28 @@ func says(lines []string, want string) bool {
 
 // Covers T8, lessons 16 and 32: ways to make a test suite pass that does not, and honest
 // changes beside them: what comes of each is what its file says. The commands are answered
-// from tapes; behind the tag e2e they are run. With -v, the figures are printed.
+// from tapes. With -v, the figures are printed.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	c := readCorpus(t, corpusDirs...)
-	open := openings(t, c)
+	c.judge(t, func(_ *testing.T, k *corpusCase) Opener {
+		file, part := k.tape()
+		tp := tapeOf(t, file, part, true)
+		return func(_ context.Context, sha string) (Tree, error) {
+			return &tapedTree{files: maps.Clone(c.of[sha]), of: c.of, commit: sha, tape: tp}, nil
+		}
+	})
+}
+
+// judge judges each case, in the trees that open gives for it; nil: it is not judged.
+func (c *corpus) judge(t *testing.T, open func(t *testing.T, k *corpusCase) Opener) {
 	var figures figures
 	t.Cleanup(func() { t.Log(figures.String()) })
 	for _, k := range c.cases {
 		t.Run(k.dir+"/"+k.name, func(t *testing.T) {
 			open := open(t, k)
 			if open == nil {
-				t.Skip("one of ten is judged, and with the tag soak each")
+				t.Skip("one of ten is judged, and with -all each")
 			}
 			t.Parallel()
 			figures.add(k, k.judge(t, open))

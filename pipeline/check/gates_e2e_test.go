@@ -1,4 +1,4 @@
-//go:build e2e && soak
+//go:build e2e
 
 package check
 
@@ -13,6 +13,9 @@ import (
 // A benchmark that nothing changed is measured 100 times, for real, on a machine that does
 // other things meanwhile: nobody is blamed for it.
 func TestUnchangedBenchmark(t *testing.T) {
+	if !*everything {
+		t.Skip("takes minutes: see -all")
+	}
 	gate := config.Quality{Use: quality.GoBench, WorseBy: "10%",
 		Command: "test -x b.test || go test -c -o b.test . >/dev/null; ./b.test -test.run '^$' -test.bench . -test.benchtime 5ms -test.count 3"}
 	alarms, hidden := 0, 0

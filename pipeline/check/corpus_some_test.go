@@ -1,5 +1,0 @@
-//go:build e2e && !soak
-
-package check
-
-const wholeCorpus = false
