@@ -83,7 +83,15 @@ func (v *verdict) mutate(ctx context.Context) error {
 			tests = append(tests, list...)
 		}
 	}
-	tests = slices.DeleteFunc(tests, func(m mutation) bool { return !passes(v.tests, m.name) })
+	tests = slices.DeleteFunc(tests, func(m mutation) bool {
+		if v.stood != nil {
+			if ok, there := passes(v.stood.tests, m.name); there && !ok {
+				return true // it is told as changed
+			}
+		}
+		ok, _ := passes(v.tests, m.name)
+		return !ok
+	})
 	if len(tests) == 0 {
 		return nil
 	}
@@ -96,7 +104,7 @@ func (v *verdict) mutate(ctx context.Context) error {
 	}
 	now := outcomes(c.cases())
 	for _, m := range tests {
-		if passes(now, m.name) && len(v.found) < maxMutations {
+		if ok, _ := passes(now, m.name); ok && len(v.found) < maxMutations {
 			v.found = append(v.found, pipeline.Finding{Rule: ruleMutation, File: m.file, Line: m.line, Code: m.name,
 				Message: fmt.Sprintf("`%s` passes whatever it expects: with other values in the place of those that it compares with, "+
 					"it passes all the same. Make it fail where the code is wrong", m.name)})
@@ -105,18 +113,17 @@ func (v *verdict) mutate(ctx context.Context) error {
 	return nil
 }
 
-// passes reports whether all tests of a bare name pass, and there is one.
-func passes(tests map[string]outcome, name string) bool {
-	there := false
+// passes reports whether all tests of a bare name pass, and whether there is one.
+func passes(tests map[string]outcome, name string) (ok, there bool) {
 	for test, o := range tests {
 		if testname.Parse(test).Base == name || strings.HasSuffix(test, " > "+name) {
 			if !o.ok() {
-				return false
+				return false, true
 			}
 			there = true
 		}
 	}
-	return there
+	return there, there
 }
 
 // mutated returns a file of tests with other values in the place of those that the tests

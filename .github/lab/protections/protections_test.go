@@ -231,7 +231,7 @@ var protections = []protection{
 	{"github/publish_pull.go", `was.Number == ref.Number && was.Ready`, `was.Number != ref.Number && was.Ready`, "cmd/forge/server: TestDraftStays"},
 	{"pipeline/procedure.go", `return sent != "" && r.Head != sent`, `return sent == ""`, "TestLoop"},
 	{"cmd/forge/phase/implement.go", `impl.Contract == "" && run.Anew()`, `impl.Contract == "" && !run.Anew()`, "cmd/forge/server: TestHumanMends"},
-	{"pipeline/check/mutate.go", `if passes(now, m.name) &&`, `if !passes(now, m.name) &&`, "TestMutate"},
+	{"pipeline/check/mutate.go", `; ok && len(v.found) < maxMutations`, `; !ok && len(v.found) < maxMutations`, "TestMutate"},
 	{"pipeline/check/judge.go", `res.Exit == 0 && ranNothing(text)`, `res.Exit != 0 && ranNothing(text)`, "TestNothingToRun"},
 	{"pipeline/agent/rulings.go", `return fixed.Differs(place, now), stop()`, `return false, stop()`, "TestMendIsUndone"},
 	{"pipeline/agent/rulings.go", `case v == pipeline.VerdictFixed && !r.Changed:`, `case false:`, "TestScripts"},
