@@ -195,8 +195,8 @@ func TestDismissedInWords(t *testing.T) {
 	ts.learnings("nothing", func(list []pipeline.Learning) bool { return len(list) == 0 })
 }
 
-// Covers H1, V2: an error is let pass by words that can mean nothing else. Others are
-// answered, and let nothing pass.
+// Covers H1, V2: no words let an error pass: a refusal is answered, what nobody can read is
+// not. A command does.
 func TestErrorRefusedInWords(t *testing.T) {
 	t.Parallel()
 	tape := strings.Replace(servertest.GreeterTape, "-- quality */1 --", `-- quality 1/1 --
@@ -213,7 +213,6 @@ findings: [{severity: error, category: correctness, message: The name is split a
 	comment := ts.remark(run.Published.Pull.Number)
 	ts.must(ts.gh.As("acme").Reply(greetRepo, comment, "Ann says it is by design. I do not see why."))
 	ts.event(run.ID, pipeline.EventAnswered)
-	ts.thread(comment, "it still counts")
 	if now, err := ts.s.DB.Load(t.Context(), run.ID); err != nil || now.State != pipeline.StateWaiting || now.Findings[0].State != pipeline.IssueOpen {
 		t.Fatalf("the run is %s, the error %s, %v", now.State, now.Findings[0].State, err)
 	}
@@ -225,6 +224,7 @@ findings: [{severity: error, category: correctness, message: The name is split a
 			return e.Type == pipeline.EventAnswered && e.Data.Signal.Text == "By design."
 		})
 	}, func() string { return "the second answer is not read" })
+	ts.thread(comment, "it still counts")
 	if now, err := ts.s.DB.Load(t.Context(), run.ID); err != nil || now.State != pipeline.StateWaiting || now.Findings[0].State != pipeline.IssueOpen {
 		t.Fatalf("the run is %s, the error %s, %v", now.State, now.Findings[0].State, err)
 	}
