@@ -109,7 +109,7 @@ func (s *Story) Reviewed(iteration int, head string, met bool, findings ...pipel
 }
 
 func (s *Story) Bounce(iteration, count int) {
-	s.Add(pipeline.EventBounce, pipeline.Data{Bounce: &pipeline.Bounce{Number: 1, Phase: pipeline.PhaseReview, Target: pipeline.PhaseImplement, Iteration: iteration,
+	s.Add(pipeline.EventBounce, pipeline.Data{Bounce: &pipeline.Bounce{Number: 1, Phase: pipeline.PhaseReview, Target: pipeline.TargetImplement, Iteration: iteration,
 		Count: count, Weight: 15, Issues: []string{"aaaa", "bbbb"}}})
 }
 
