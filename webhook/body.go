@@ -13,8 +13,8 @@ import (
 
 const (
 	maxHeld      = 256 << 20 // bytes of all bodies that are in memory at once
-	pooledBuffer = 64 << 10 // bytes: most payloads are smaller
-	firstRead    = 4 << 10  // bytes that must have come before a buffer is taken
+	pooledBuffer = 64 << 10  // bytes: most payloads are smaller
+	firstRead    = 4 << 10   // bytes that must have come before a buffer is taken
 
 	// bodyTime is how long a body may take: GitHub gives a delivery up after 10 s.
 	bodyTime = 10 * time.Second
