@@ -47,6 +47,7 @@ func (k *known) has(key string) bool {
 	return key != "" && k.commits[key]
 }
 
+// add remembers that a commit is there.
 func (k *known) add(key string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -62,13 +63,17 @@ func (k *known) files(key string) (paths []string, ok bool) {
 	defer k.mu.Unlock()
 	for _, l := range k.listed {
 		if l.commit == key {
-			return l.paths, key != ""
+			return l.paths, true
 		}
 	}
 	return nil, false
 }
 
+// list remembers a commit's paths; without a key, where there is no mirror, nothing.
 func (k *known) list(key string, paths []string) {
+	if key == "" {
+		return
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.listed = append(k.listed, listing{key, paths}); len(k.listed) > maxListed {
