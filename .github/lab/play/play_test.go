@@ -380,7 +380,6 @@ func goFiles(gates string) map[string]string {
 }
 
 func wait(ms int)                                   { <-time.After(time.Duration(ms) * time.Millisecond) }
-func deliveriesOf(repo string) store.DeliveryFilter { return store.DeliveryFilter{Repo: repo} }
 
 // greenMerges looks at the merges of the newest run.
 func (ts *testServer) greenMerges() {
