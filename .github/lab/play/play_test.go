@@ -27,7 +27,6 @@ import (
 	"forge/pipeline/module"
 	"forge/pipeline/needs"
 	"forge/pipeline/sandbox/sandboxtest"
-	"forge/pipeline/store"
 )
 
 // testServer is a Forge in this process and a GitHub, with one repository and one
@@ -379,7 +378,7 @@ func goFiles(gates string) map[string]string {
 	}
 }
 
-func wait(ms int)                                   { <-time.After(time.Duration(ms) * time.Millisecond) }
+func wait(ms int) { <-time.After(time.Duration(ms) * time.Millisecond) }
 
 // greenMerges looks at the merges of the newest run.
 func (ts *testServer) greenMerges() {
