@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,13 +11,23 @@ import (
 	"forge/cmd/forge/shell"
 )
 
-// feature puts a feature's repository into the local one, and returns its model. A build
-// of scripts takes no time.
-func (c *cli) feature(f servertest.Feature) string {
+// pieces puts a repository whose feature falls into two modules into the local one, and
+// returns its model, whose tape is a file of testdata/modules. A build of scripts takes no
+// time.
+func (c *cli) pieces(tape string) string {
 	c.t.Helper()
-	c.write(f.Files())
+	c.write(map[string]string{
+		".github/forge.yml": "tests: {commands: [sh test.sh]}\nmodules: {mode: auto, min_gain: 0, parallel: 2}\n",
+		"test.sh": "echo TAP version 13\nn=0\nfor t in tests/*.sh; do\n  n=$((n+1))\n" +
+			"  if sh \"$t\"; then echo \"ok $n - $t\"; else echo \"not ok $n - $t\"; fi\ndone\necho 1..$n\n",
+		"tests/base.sh": "[ -f test.sh ]\n",
+	})
 	c.commit("a feature's repository")
-	return c.tape(f.Tape())
+	text, err := os.ReadFile(filepath.Join("testdata", "modules", tape))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return c.tape(string(text))
 }
 
 func (c *cli) commit(message string) {
@@ -31,9 +42,7 @@ func (c *cli) commit(message string) {
 func TestLocalModuleAsks(t *testing.T) {
 	t.Parallel()
 	c := newLocalCLI(t)
-	f := servertest.Beside(2, 2)
-	f.Modules[1].Asks = true
-	c.env["FORGE_MODEL"] = c.feature(f)
+	c.env["FORGE_MODEL"] = c.pieces("asks.txtar")
 	asks := []string{"b asks: ", "Large or small letters?", "Answer with `forge answer 3 CHOICE`"}
 	all := c.run(shell.Waiting, asks, "run", "--repo", c.repo, "Pieces that say who they are")
 	all += c.run(shell.Done, asks, "show", "1")
@@ -67,9 +76,7 @@ func TestLocalModuleAsks(t *testing.T) {
 func TestLocalModuleOrders(t *testing.T) {
 	t.Parallel()
 	c := newLocalCLI(t)
-	f := servertest.Beside(2, 2)
-	f.Modules[1].Asks = true
-	c.env["FORGE_MODEL"] = c.feature(f)
+	c.env["FORGE_MODEL"] = c.pieces("asks.txtar")
 	c.run(shell.Waiting, nil, "run", "--repo", c.repo, "Pieces that say who they are")
 	c.run(shell.Done, []string{"The module b (run 3) is stopped", "b is stopped. What you commit on its branch forge/", "`forge resume 3`"}, "answer", "3", "stop")
 	c.run(shell.Done, []string{"b is stopped"}, "show", "1")

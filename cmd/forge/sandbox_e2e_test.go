@@ -5,7 +5,6 @@ package main
 import (
 	"testing"
 
-	"forge/cmd/forge/server/servertest"
 	"forge/cmd/forge/shell"
 )
 
@@ -30,9 +29,7 @@ func TestInSandbox(t *testing.T) {
 func modulesByHand(t *testing.T) {
 	t.Parallel()
 	c := newLocalCLI(t)
-	f := servertest.Beside(2, 2)
-	f.Modules[1].Wrong = true
-	c.env["FORGE_MODEL"] = c.feature(f)
+	c.env["FORGE_MODEL"] = c.pieces("wrong.txtar")
 	c.write(map[string]string{".github/forge.yml": "tests: {commands: [sh test.sh]}\nmodules: {mode: auto, min_gain: 0, parallel: 2, iterations: 1}\n"})
 	c.commit("one attempt")
 	c.run(shell.Waiting, []string{"b asks"}, "run", "--repo", c.repo, "Pieces that say who they are")

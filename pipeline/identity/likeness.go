@@ -79,8 +79,7 @@ func shared(a, b []weight) (plain, rare float64) {
 	return plain, rare
 }
 
-// The features by which two messages are compared. Those with a minus speak against
-// them being one.
+// The features by which two messages are compared.
 const (
 	fSense = iota
 	fSenseRare
@@ -94,16 +93,17 @@ const (
 	fOrderApart
 	fFileApart
 	fSize
-	features
 )
 
-// featureNames are the names in model.json.
-var featureNames = [features]string{"sense", "sense-rare", "plain", "plain-rare", "stem-rare", "gram-rare",
-	"ident-apart", "part-apart", "number-apart", "order-apart", "file-apart", "size"}
-
-// signs are which way a feature may speak, whatever the pairs say that it is fitted
-// on; 0 is either.
-var signs = [features]int{1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1, 0}
+// Features are what two messages are compared by: the names in model.json, and which way
+// each may speak, whatever the pairs say that a model is fitted on; 0 is either.
+var Features = [...]struct {
+	Name string
+	Sign int
+}{
+	{"sense", 1}, {"sense-rare", 1}, {"plain", 1}, {"plain-rare", 1}, {"stem-rare", 1}, {"gram-rare", 1},
+	{"ident-apart", -1}, {"part-apart", -1}, {"number-apart", -1}, {"order-apart", -1}, {"file-apart", -1}, {"size", 0},
+}
 
 // few is added to how much two messages say before what they share is taken as a
 // share of it: that of a few words is often chance.
@@ -111,7 +111,7 @@ const few = 3
 
 // compare returns the features of two messages. Grams, the only ones that take long,
 // are left out: see gram.
-func (s *subject) compare(a, b *weighed) (f [features]float64) {
+func (s *subject) compare(a, b *weighed) (f [len(Features)]float64) {
 	share := func(v view) (plain, rare float64) {
 		plain, rare = shared(a.views[v], b.views[v])
 		return ratio(plain, math.Sqrt(a.plain[v]*b.plain[v])+few), ratio(rare, math.Sqrt(a.rare[v]*b.rare[v])+few)

@@ -1,7 +1,6 @@
 package identity
 
 import (
-	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -10,9 +9,14 @@ import (
 	"forge/pipeline"
 )
 
-// written reads the pairs that were written by hand, with whether they are the same,
-// and whether they stand at the same code.
-func written(t *testing.T) (pairs []Pair, here []bool) {
+// pair are two messages that were written by hand: whether they are the same, and whether
+// they stand at the same code.
+type pair struct {
+	same, here bool
+	a, b       string
+}
+
+func written(t *testing.T) (pairs []pair) {
 	t.Helper()
 	raw, err := os.ReadFile("../testdata/identity.txt")
 	if err != nil {
@@ -26,36 +30,32 @@ func written(t *testing.T) (pairs []Pair, here []bool) {
 		if len(parts) != 3 {
 			t.Fatalf("%q has not three parts", line)
 		}
-		n := len(pairs)
-		pairs = append(pairs, Pair{Kind: "reworded", Same: strings.HasPrefix(parts[0], "same"), A: parts[1], B: parts[2],
-			Pull: fmt.Sprintf("acme/repo%d-fork/pull/%d", n%3, n%7)})
-		here = append(here, strings.HasSuffix(parts[0], " here"))
+		pairs = append(pairs, pair{strings.HasPrefix(parts[0], "same"), strings.HasSuffix(parts[0], " here"), parts[1], parts[2]})
 	}
-	return pairs, here
+	return pairs
 }
 
 // Covers lessons 2, 25: next to no two findings are taken for one, and most are
 // recognised that were only said in other words; at the same code, and beside it.
 func TestResolveMeasured(t *testing.T) {
 	t.Parallel()
-	pairs, here := written(t)
 	var found, missed, wrong float64
-	for i, p := range pairs {
-		k := run(finding("a.go", 10, "x := f()", p.A))
+	for _, p := range written(t) {
+		k := run(finding("a.go", 10, "x := f()", p.a))
 		code := "x := f()"
-		if !here[i] {
+		if !p.here {
 			k, code = k.to(Moves{}), "y = g(y)"
 		}
-		got := k.Resolve([]pipeline.Finding{finding("a.go", 17, code, p.B)})[0].Fingerprint == k.names()[0]
+		got := k.Resolve([]pipeline.Finding{finding("a.go", 17, code, p.b)})[0].Fingerprint == k.names()[0]
 		switch {
-		case p.Same && got:
+		case p.same && got:
 			found++
-		case p.Same:
+		case p.same:
 			missed++
-			t.Logf("missed: %s | %s", p.A, p.B)
+			t.Logf("missed: %s | %s", p.a, p.b)
 		case got:
 			wrong++
-			t.Logf("taken for one: %s | %s", p.A, p.B)
+			t.Logf("taken for one: %s | %s", p.a, p.b)
 		}
 	}
 	precision, recall := found/(found+wrong), found/(found+missed)
@@ -69,126 +69,17 @@ func TestResolveMeasured(t *testing.T) {
 // speaks the wrong way.
 func TestShippedModel(t *testing.T) {
 	t.Parallel()
-	if len(Shipped().Weights) != int(features) {
-		t.Errorf("%d weights, want %d", len(Shipped().Weights), features)
+	if len(Shipped().Weights) != len(Features) {
+		t.Errorf("%d weights, want %d", len(Shipped().Weights), len(Features))
 	}
-	for i, name := range featureNames {
-		w, ok := Shipped().Weights[name]
-		if !ok || signs[i] > 0 && w < 0 || signs[i] < 0 && w > 0 {
-			t.Errorf("the weight of %s is %v, there: %v", name, w, ok)
+	for _, f := range Features {
+		w, ok := Shipped().Weights[f.Name]
+		if !ok || f.Sign > 0 && w < 0 || f.Sign < 0 && w > 0 {
+			t.Errorf("the weight of %s is %v, there: %v", f.Name, w, ok)
 		}
 	}
 	if Shipped().Limit[0] <= Shipped().Limit[1] || Shipped().Limit[1] <= 0 {
 		t.Errorf("the limits are %v; want the stricter one where nothing else is known", Shipped().Limit)
-	}
-}
-
-func TestFigures(t *testing.T) {
-	t.Parallel()
-	pairs := []Pair{{Kind: "x", Same: true, A: "1"}, {Kind: "x", Same: true}, {Kind: "x", A: "1"}, {Kind: "x", Same: true, A: "1"}, {Kind: "y", Same: true}}
-	got := figures(pairs, func(i int) bool { return pairs[i].A == "1" })
-	want := []Figures{{"x", 0.667, 0.667, 4}, {"y", 0, 0, 1}}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
-}
-
-// A repository is judged by the others alone: what is said of its own pairs in the
-// training changes nothing, what is said of others' does.
-func TestMeasureLeavesRepositoriesOut(t *testing.T) {
-	t.Parallel()
-	train, _ := written(t)
-	var own []Pair
-	flip := func(repo string) []Pair {
-		out := slices.Clone(train)
-		for i := range out {
-			if out[i].repository() == repo {
-				out[i].Same = !out[i].Same
-			}
-		}
-		return out
-	}
-	for _, p := range train {
-		if p.repository() == "repo0" {
-			own = append(own, p)
-		}
-	}
-	measure := func(train []Pair) []Figures {
-		rows, err := Measure(own, train)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(rows) != 3 || rows[0].Sets[0].Pairs != len(own) {
-			t.Fatalf("got %+v, want three methods on %d pairs", rows, len(own))
-		}
-		return append(rows[0].Sets, rows[2].Sets...)
-	}
-	fair := measure(train)
-	if got := measure(flip("repo0")); !slices.Equal(got, fair) {
-		t.Errorf("with its own labels turned round: %+v, want %+v as before", got, fair)
-	}
-	if got := measure(flip("repo1")); slices.Equal(got, fair) {
-		t.Error("the labels of the others change nothing: nothing was fitted")
-	}
-	if fair[0].Recall < 0.9 {
-		t.Errorf("fitted on the others' pairs: %+v, want a recall of 0.9", fair[0])
-	}
-	if _, err := Measure(own, own); err == nil {
-		t.Error("a repository was measured by a fit on itself")
-	}
-	other := slices.Clone(own)
-	for i := range other {
-		other[i].Pull = "acme/other/pull/1"
-	}
-	if _, err := Measure(other, own); err != nil {
-		t.Errorf("another repository than that of the training: %v", err)
-	}
-}
-
-// A fit gives the same weights each time, whatever the pairs are.
-func TestFitIsRepeatable(t *testing.T) {
-	t.Parallel()
-	pairs, _ := written(t)
-	a, b := Fit(pairs), Fit(slices.Clone(pairs))
-	if fmt.Sprint(a) != fmt.Sprint(b) {
-		t.Errorf("two fits: %v and %v", a, b)
-	}
-	if m := Fit(nil); m == nil || len(m.Weights) != int(features) {
-		t.Errorf("a fit on nothing: %v", m)
-	}
-}
-
-// What two messages share never speaks against them, whatever the pairs say.
-func TestFitKeepsSigns(t *testing.T) {
-	t.Parallel()
-	pairs, _ := written(t)
-	var many []Pair // enough to outweigh what is assumed beforehand
-	for n := range 10 {
-		for _, p := range pairs {
-			p.Same, p.Pull = !p.Same, fmt.Sprintf("%s%d", p.Pull, n)
-			many = append(many, p)
-		}
-	}
-	m := Fit(many)
-	for i, name := range featureNames {
-		if w := m.Weights[name]; signs[i] > 0 && w < 0 || signs[i] < 0 && w > 0 {
-			t.Errorf("labels turned round: the weight of %s is %v", name, w)
-		}
-	}
-}
-
-// What all comments on a pull request have in common says little; pairs of no pull
-// request stand alone.
-func TestSubjectWeighsWords(t *testing.T) {
-	t.Parallel()
-	pairs := []Pair{{A: "rotor stalls", B: "rotor overheats", Pull: "a/b/pull/1"}, {A: "rotor leaks", B: "rotor is loud", Pull: "a/b/pull/1"}, {A: "x", B: "y"}}
-	l := newLibrary(pairs)
-	all, none := l.compare(-1)[0], l.compare(0)[0]
-	if all[fSense] != none[fSense] || all[fSenseRare] >= none[fSenseRare] || all[fSenseRare] == 0 {
-		t.Errorf("in a run about rotors: %v, alone: %v", all[fSenseRare], none[fSenseRare])
-	}
-	if got := l.subject("", -1).messages; got != 0 {
-		t.Errorf("pairs without a pull request know %d messages", got)
 	}
 }
 

@@ -35,14 +35,14 @@ func mustModel(raw []byte) *Model {
 // judge compares the messages of one run.
 type judge struct {
 	subject *subject
-	weights [features]float64
+	weights [len(Features)]float64
 	bias    float64
 }
 
 func (m *Model) judge(s *subject) *judge {
 	j := &judge{subject: s}
-	for i, name := range featureNames {
-		j.weights[i] = m.Weights[name]
+	for i, f := range Features {
+		j.weights[i] = m.Weights[f.Name]
 	}
 	size := s.size()
 	j.bias = m.Bias - m.Limit[0]*(1-size) - m.Limit[1]*size

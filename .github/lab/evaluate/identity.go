@@ -9,7 +9,7 @@ import (
 
 	"forge/cmd/forge/printing"
 	"forge/cmd/forge/shell"
-	"forge/pipeline/identity"
+	"forge/lab/identify"
 )
 
 func identityCommand() *cobra.Command {
@@ -39,23 +39,23 @@ func identityCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var fit []identity.Pair
+			var fit []identify.Pair
 			if train != "" {
 				if fit, err = readPairs([]string{train}); err != nil {
 					return err
 				}
 			}
 			if model {
-				return printing.JSON(cmd.OutOrStdout(), identity.Fit(fit))
+				return printing.JSON(cmd.OutOrStdout(), identify.Fit(fit))
 			}
-			rows, err := identity.Measure(pairs, fit)
+			rows, err := identify.Measure(pairs, fit)
 			if err != nil {
 				return err
 			}
 			if asJSON {
 				return printing.JSON(cmd.OutOrStdout(), struct {
-					Sets   []identity.Figures `json:"sets"`
-					Beside []identity.Row     `json:"beside"`
+					Sets   []identify.Figures `json:"sets"`
+					Beside []identify.Row     `json:"beside"`
 				}{rows[0].Sets, rows[1:]})
 			}
 			return showIdentity(cmd.OutOrStdout(), rows, train)
@@ -68,8 +68,8 @@ func identityCommand() *cobra.Command {
 }
 
 // readPairs reads files of pairs.
-func readPairs(files []string) ([]identity.Pair, error) {
-	return readAll(files, "pairs", func(n int, p *identity.Pair) error {
+func readPairs(files []string) ([]identify.Pair, error) {
+	return readAll(files, "pairs", func(n int, p *identify.Pair) error {
 		if p.A == "" || p.B == "" {
 			return fmt.Errorf("pair %d has no a or no b", n)
 		}
@@ -77,7 +77,7 @@ func readPairs(files []string) ([]identity.Pair, error) {
 	})
 }
 
-func showIdentity(out io.Writer, rows []identity.Row, train string) error {
+func showIdentity(out io.Writer, rows []identify.Row, train string) error {
 	header := []any{"method"}
 	for _, f := range rows[0].Sets {
 		header = append(header, fmt.Sprintf("%s (%d): precision", f.Kind, f.Pairs), "recall")

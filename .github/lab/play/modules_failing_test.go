@@ -5,16 +5,16 @@ import (
 	"strings"
 	"testing"
 
-	"forge/cmd/forge/server/servertest"
 	"forge/github/githubtest"
+	"forge/lab/feature"
 	"forge/pipeline"
 	"forge/pipeline/module"
 )
 
 // failing are three modules, the second of which stops at its guards after one build; the
 // third needs it.
-func failing(settings string) servertest.Feature {
-	f := servertest.Beside(3, 3)
+func failing(settings string) feature.Feature {
+	f := feature.Beside(3, 3)
 	f.Modules[1].Fails, f.Modules[2].Needs = true, []string{"b"}
 	f.Settings = settings
 	return f
@@ -116,7 +116,7 @@ func TestSlowCasesOfFailingModules(t *testing.T) {
 func TestSlowCasesOfTwoQuestions(t *testing.T) {
 	long(t)
 	t.Parallel()
-	f := servertest.Beside(3, 3)
+	f := feature.Beside(3, 3)
 	f.Modules[1].Fails, f.Modules[2].Fails, f.Settings = true, true, "iterations: 1"
 	ts := modular(t, f, testOptions{})
 	ts.label("acme")
@@ -138,7 +138,7 @@ func TestSlowCasesOfTwoQuestions(t *testing.T) {
 func TestSlowCasesOfAcceptedPromises(t *testing.T) {
 	long(t)
 	t.Parallel()
-	f := servertest.Beside(3, 3)
+	f := feature.Beside(3, 3)
 	f.Modules[0].Breaks, f.Modules[0].Unsure, f.Modules[2].Needs = true, true, []string{"a"}
 	ts := modular(t, f, testOptions{})
 	ts.label("acme")

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"forge/cmd/forge/server"
-	"forge/cmd/forge/server/servertest"
 	"forge/github/githubtest"
+	"forge/lab/feature"
 	"forge/pipeline"
 	"forge/pipeline/module"
 )
@@ -59,7 +59,7 @@ type moduleStops struct {
 
 // tryServer tries some with a server of its own.
 func (s *moduleStops) tryServer(t *testing.T, stops int) {
-	f := servertest.Beside(3, 3)
+	f := feature.Beside(3, 3)
 	f.Modules[2].Needs, f.Minute = []string{"a"}, 100*time.Millisecond
 	ts := modular(t, f, testOptions{})
 	ts.label("acme")
@@ -146,12 +146,12 @@ func TestPaceOfModules(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name    string
-		f       servertest.Feature
+		f       feature.Feature
 		slower  float64 // at most, than the longest way
 		speedup float64 // at least
 	}{
-		{"five, two of which need others", servertest.Five(3), 1.15, 0},
-		{"six beside each other", servertest.Beside(6, 3), 0, 2.5},
+		{"five, two of which need others", feature.Five(3), 1.15, 0},
+		{"six beside each other", feature.Beside(6, 3), 0, 2.5},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			measure := func(workers int) (build, critical, serial time.Duration) {
@@ -176,7 +176,7 @@ func TestPaceOfModules(t *testing.T) {
 // Covers V6: a small run beside one of six modules takes hardly longer than alone.
 func TestFairnessOfModules(t *testing.T) {
 	long(t)
-	f := servertest.Beside(6, 3)
+	f := feature.Beside(6, 3)
 	f.Minute = 500 * time.Millisecond
 	f.Whole = 4
 	ts := modular(t, f, testOptions{})
@@ -330,7 +330,7 @@ func TestOwnTimeOfModules(t *testing.T) {
 		}
 		limit = d
 	}
-	f := servertest.Beside(3, 3)
+	f := feature.Beside(3, 3)
 	f.Minute, f.Finding = time.Millisecond, ""
 	gits := timedGit(t)
 	ts := modular(t, f, testOptions{})

@@ -23,6 +23,7 @@ import (
 	"forge/cmd/forge/server/servertest"
 	"forge/cmd/forge/settings"
 	"forge/github/githubtest"
+	"forge/lab/feature"
 	"forge/pipeline"
 	"forge/pipeline/module"
 	"forge/pipeline/needs"
@@ -333,13 +334,13 @@ func (ts *testServer) event(run int64, typ pipeline.EventType) pipeline.Event {
 }
 
 // modular is a server with a feature's issue.
-func modular(t *testing.T, f servertest.Feature, o testOptions) *testServer {
+func modular(t *testing.T, f feature.Feature, o testOptions) *testServer {
 	t.Helper()
 	return modularWith(t, f, o, "")
 }
 
 // modularWith is the same with more sections of its model's tape.
-func modularWith(t *testing.T, f servertest.Feature, o testOptions, tape string) *testServer {
+func modularWith(t *testing.T, f feature.Feature, o testOptions, tape string) *testServer {
 	t.Helper()
 	o.files, o.tape = f.Files(), f.Tape()+tape
 	o.files["greet.sh"] = ""

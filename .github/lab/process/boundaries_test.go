@@ -30,6 +30,7 @@ import (
 	"forge/cmd/forge/bus"
 	"forge/cmd/forge/server/servertest"
 	"forge/github/githubtest"
+	"forge/lab/feature"
 	"forge/pipeline"
 	"forge/pipeline/store"
 )
@@ -569,7 +570,7 @@ func TestKillAtBoundaries(t *testing.T) {
 
 // ofThree is a lab with three modules, of which the third needs the first.
 func ofThree(t *testing.T) *labTest {
-	f := servertest.Beside(3, 3)
+	f := feature.Beside(3, 3)
 	f.Modules[2].Needs = []string{"a"}
 	return modular(t, f, "")
 }

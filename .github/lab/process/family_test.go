@@ -13,15 +13,15 @@ import (
 	"testing"
 	"time"
 
-	"forge/cmd/forge/server/servertest"
 	"forge/github/githubtest"
+	"forge/lab/feature"
 	"forge/pipeline"
 	"forge/pipeline/module"
 	"forge/pipeline/store"
 )
 
 // modular is a local GitHub with a feature's issue on it.
-func modular(t *testing.T, f servertest.Feature, database string) *labTest {
+func modular(t *testing.T, f feature.Feature, database string) *labTest {
 	t.Helper()
 	return newLab(t, labOptions{database: database, tape: f.Tape(), files: f.Files(), plain: f.Go == "",
 		issue: "Packages that name a version\nEach says it in its own words."})
@@ -32,7 +32,7 @@ var mergeOf = regexp.MustCompile(`^Merge module (\S+)`)
 // checkMerges wants every commit of the pull request's first line since the contract to
 // pass its tests: all but those of promises of which a side is not merged yet. It returns
 // the modules in the order of their merges.
-func (l *labTest) checkMerges(p *githubtest.Pull, f servertest.Feature) []string {
+func (l *labTest) checkMerges(p *githubtest.Pull, f feature.Feature) []string {
 	l.t.Helper()
 	dir := filepath.Join(l.t.TempDir(), "merges")
 	git := func(args ...string) string {
@@ -114,7 +114,7 @@ func (l *labTest) runs(database string) (run *pipeline.Run, parts map[string]*pi
 func TestFiveModules(t *testing.T) {
 	long(t)
 	t.Parallel()
-	f := servertest.Five(3)
+	f := feature.Five(3)
 	f.Go, f.Modules[0].Breaks = bugModule, true
 	l := modular(t, f, "")
 	l.serve()
@@ -154,7 +154,7 @@ func TestMemoryOfModules(t *testing.T) {
 	long(t)
 	const modules, most = 6, 30 << 10 // KiB
 	peak := func(atOnce int) (kib, processes int) {
-		f := servertest.Beside(modules, modules)
+		f := feature.Beside(modules, modules)
 		f.Minute = time.Second
 		l := modular(t, f, "")
 		p := l.serve(fmt.Sprintf("FORGE_PART_WORKERS=%d", atOnce))

@@ -19,8 +19,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
-	"forge/cmd/forge/server/servertest"
 	"forge/github/githubtest"
+	"forge/lab/feature"
 	"forge/pipeline"
 	"forge/pipeline/config"
 	"forge/pipeline/needs"
@@ -99,7 +99,7 @@ func TestKill(t *testing.T) {
 // files come of it, from three runs, each merged once.
 func TestKillModules(t *testing.T) {
 	t.Parallel()
-	f := servertest.Beside(3, 3)
+	f := feature.Beside(3, 3)
 	f.Modules[2].Needs = []string{"a"}
 	calm := modular(t, f, "")
 	calm.serve()

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"forge/cmd/forge/server/servertest"
 	"forge/github/githubtest"
+	"forge/lab/feature"
 	"forge/pipeline"
 )
 
@@ -34,7 +34,7 @@ func TestTakeOverModules(t *testing.T) {
 	for runs := 0; left > 0 && !t.Failed(); runs++ {
 		database := newDatabase(t)
 		t.Run(fmt.Sprint("run ", runs+1), func(t *testing.T) {
-			f := servertest.Beside(3, 3)
+			f := feature.Beside(3, 3)
 			f.Modules[2].Needs, f.Minute = []string{"a"}, 200*time.Millisecond
 			o := &takeOver{labTest: modular(t, f, database), random: random, pushed: map[string]string{}}
 			left -= o.play(min(left, 3))

@@ -1,4 +1,6 @@
-package identity
+// Package identify fits and measures how findings are recognised that are said in other
+// words.
+package identify
 
 import (
 	"cmp"
@@ -6,7 +8,12 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"forge/pipeline/identity"
 )
+
+// features are what two messages are compared by.
+type features = [len(identity.Features)]float64
 
 // Pair is two comments on a pull request, and whether they are about one problem.
 type Pair struct {
@@ -31,7 +38,7 @@ func (p *Pair) repository() string {
 // priors are the weights that are assumed before anything is fitted: what is shared
 // speaks for one finding, and other numbers and other files against it. Without them
 // a model knows of numbers and files only what the few pairs have that name any.
-var priors = [features]float64{1, 1, 1, 1, 1, 1, -0.5, -0.5, -0.5, -2, -1, 0}
+var priors = features{1, 1, 1, 1, 1, 1, -0.5, -0.5, -0.5, -2, -1, 0}
 
 // How a model is fitted. With much less ridge it learns its repositories' own words.
 const (
@@ -54,33 +61,29 @@ const recallElse = 0.8
 
 // Fit fits a model to pairs. The limit comes from pairs that a model was not fitted
 // on, a fifth of the pull requests at a time.
-func Fit(pairs []Pair) *Model { return newLibrary(pairs).fit(func(*Pair) bool { return true }) }
-
-// library holds pairs, their messages, and what pull requests are about.
-type library struct {
-	pairs    []Pair
-	compared map[int][][features]float64 // by how many messages are known, of each pair
-	lexicon  lexicon
-	texts    map[string]*text
-	messages map[string][]string // by pull request, each once, in an order of no meaning
-	subjects map[subjectKey]*subject
+func Fit(pairs []Pair) *identity.Model {
+	return newLibrary(pairs).fit(func(*Pair) bool { return true })
 }
 
-type subjectKey struct {
+// library holds pairs, and the messages of pull requests.
+type library struct {
+	pairs    []Pair
+	compared map[int][]features  // by how many messages are known, of each pair
+	messages map[string][]string // by pull request, each once, in an order of no meaning
+	subjects map[subject]*identity.Messages
+}
+
+// subject is what a pull request is about, by so many of its messages.
+type subject struct {
 	pull string
 	size int
 }
 
 func newLibrary(pairs []Pair) *library {
-	l := &library{pairs, map[int][][features]float64{}, lexicon{}, map[string]*text{}, map[string][]string{}, map[subjectKey]*subject{}}
+	l := &library{pairs, map[int][]features{}, map[string][]string{}, map[subject]*identity.Messages{}}
 	for i := range pairs {
 		p := &pairs[i]
-		for _, s := range []string{p.A, p.B} {
-			if l.texts[s] == nil {
-				l.texts[s] = l.lexicon.read(s)
-			}
-			l.messages[p.Pull] = append(l.messages[p.Pull], s)
-		}
+		l.messages[p.Pull] = append(l.messages[p.Pull], p.A, p.B)
 	}
 	for pull, list := range l.messages {
 		slices.SortFunc(list, func(a, b string) int { return cmp.Or(cmp.Compare(scatter(a), scatter(b)), cmp.Compare(a, b)) })
@@ -95,37 +98,29 @@ func scatter(s string) uint64 {
 	return h.Sum64()
 }
 
-// subject is what is known of a pull request by so many of its messages. Pairs
-// without one stand alone.
-func (l *library) subject(pull string, size int) *subject {
+// known are the first messages of a pull request. Pairs without one stand alone.
+func (l *library) known(pull string, size int) *identity.Messages {
 	if pull == "" {
 		size = 0
 	}
-	k := subjectKey{pull, size}
+	k := subject{pull, size}
 	if l.subjects[k] == nil {
 		list := l.messages[pull]
 		if size >= 0 {
 			list = list[:min(size, len(list))]
 		}
-		s := newSubject()
-		for _, m := range list {
-			s.add(l.texts[m])
-		}
-		l.subjects[k] = s
+		l.subjects[k] = identity.NewMessages(list...)
 	}
 	return l.subjects[k]
 }
 
 // compare returns the features of all pairs.
-func (l *library) compare(size int) [][features]float64 {
+func (l *library) compare(size int) []features {
 	if l.compared[size] == nil {
-		list := make([][features]float64, len(l.pairs))
+		list := make([]features, len(l.pairs))
 		for i := range l.pairs {
 			p := &l.pairs[i]
-			s := l.subject(p.Pull, size)
-			a, b := s.weigh(l.texts[p.A]), s.weigh(l.texts[p.B])
-			list[i] = s.compare(a, b)
-			list[i][fGramRare] = gram(a, b)
+			list[i] = l.known(p.Pull, size).Compare(p.A, p.B)
 		}
 		l.compared[size] = list
 	}
@@ -133,14 +128,18 @@ func (l *library) compare(size int) [][features]float64 {
 }
 
 // over returns a pair's log-odds over the model's limit.
-func (l *library) over(m *Model, pair, size int) float64 {
-	p := &l.pairs[pair]
-	s := l.subject(p.Pull, size)
-	return m.judge(s).surely(s.weigh(l.texts[p.A]), s.weigh(l.texts[p.B]), math.Inf(-1))
+func (l *library) over(m *identity.Model, pair, size int) float64 {
+	f := l.compare(size)[pair]
+	known := f[len(f)-1] // the last feature is how much the messages say
+	sum := m.Bias - m.Limit[0]*(1-known) - m.Limit[1]*known
+	for i, x := range f {
+		sum += m.Weights[identity.Features[i].Name] * x
+	}
+	return sum
 }
 
 // fit fits a model to some of the pairs.
-func (l *library) fit(wanted func(*Pair) bool) *Model {
+func (l *library) fit(wanted func(*Pair) bool) *identity.Model {
 	m := l.regress(wanted)
 	alone, known := map[string][]float64{}, map[string][]float64{}
 	for held := range uint64(folds) {
@@ -175,7 +174,7 @@ func strictest(same map[string][]float64) float64 {
 }
 
 // regress fits everything but the limit.
-func (l *library) regress(wanted func(*Pair) bool) *Model {
+func (l *library) regress(wanted func(*Pair) bool) *identity.Model {
 	r := &regression{}
 	groups, counts := map[string]int{}, map[string]float64{}
 	var of []int
@@ -200,9 +199,9 @@ func (l *library) regress(wanted func(*Pair) bool) *Model {
 		}
 	}
 	beta, bias := r.solve(len(groups))
-	m := &Model{Bias: round(bias), Weights: map[string]float64{}}
-	for i, name := range featureNames {
-		m.Weights[name] = round(beta[i])
+	m := &identity.Model{Bias: round(bias), Weights: map[string]float64{}}
+	for i, f := range identity.Features {
+		m.Weights[f.Name] = round(beta[i])
 	}
 	return m
 }
@@ -219,13 +218,13 @@ type regression struct {
 }
 
 type row struct {
-	x      [features]float64
+	x      features
 	same   bool
 	weight float64
 	group  int
 }
 
-func (r *regression) solve(groups int) (beta [features]float64, bias float64) {
+func (r *regression) solve(groups int) (beta features, bias float64) {
 	r.eta = make([]float64, len(r.rows))
 	own := make([]float64, groups)
 	members := make([][]int, groups)
@@ -245,7 +244,7 @@ func (r *regression) solve(groups int) (beta [features]float64, bias float64) {
 		r.most = 0
 		bias = r.step(everyone, one, bias, 0, 0, 0)
 		for j := range beta {
-			beta[j] = r.step(everyone, func(row *row) float64 { return row.x[j] }, beta[j], ridge, priors[j], signs[j])
+			beta[j] = r.step(everyone, func(row *row) float64 { return row.x[j] }, beta[j], ridge, priors[j], identity.Features[j].Sign)
 		}
 		for g := range own {
 			own[g] = r.step(members[g], one, own[g], ridgePull, 0, 0)

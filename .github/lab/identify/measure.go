@@ -1,11 +1,12 @@
-package identity
+package identify
 
 import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
-	"forge/pipeline"
+	"forge/pipeline/identity"
 )
 
 // Figures are how well pairs of one kind are told: of those taken for one problem,
@@ -40,11 +41,7 @@ func Measure(pairs, train []Pair) ([]Row, error) {
 	}
 	same := func(i, size int) bool {
 		p := &pairs[i]
-		s := l.subject(p.Pull, size)
-		old, found := newCandidate(l.lexicon, anywhere(p.A)), newCandidate(l.lexicon, anywhere(p.B))
-		old.words, found.words = s.weigh(old.text), s.weigh(found.text)
-		_, ok := models.of(p.repository()).judge(s).score(old, found)
-		return ok
+		return said(p.A) == said(p.B) || l.over(models.of(p.repository()), i, size) > 0
 	}
 	cosine := newCosine(pairs, train)
 	var out []Row
@@ -61,30 +58,27 @@ func Measure(pairs, train []Pair) ([]Row, error) {
 	return out, nil
 }
 
-// anywhere makes a finding of a comment whose place is not known: all of them have
-// the same.
-func anywhere(message string) *pipeline.Finding {
-	return &pipeline.Finding{File: "file", Line: 1, Code: "the same code", Message: message}
-}
+// said is a message but for case and spaces.
+func said(message string) string { return strings.ToLower(strings.Join(strings.Fields(message), " ")) }
 
 // models are the shipped one or those that are fitted, by the repository left out.
 type models struct {
 	train   *library
-	fitted  map[string]*Model
+	fitted  map[string]*identity.Model
 	trained map[string]bool // repositories
 }
 
 func newModels(train []Pair) *models {
-	m := &models{newLibrary(train), map[string]*Model{}, map[string]bool{}}
+	m := &models{newLibrary(train), map[string]*identity.Model{}, map[string]bool{}}
 	for i := range train {
 		m.trained[train[i].repository()] = true
 	}
 	return m
 }
 
-func (m *models) of(repo string) *Model {
+func (m *models) of(repo string) *identity.Model {
 	if len(m.trained) == 0 {
-		return Shipped()
+		return identity.Shipped()
 	}
 	if !m.trained[repo] {
 		repo = "" // nothing is left out
@@ -127,33 +121,39 @@ func figures(pairs []Pair, same func(i int) bool) []Figures {
 // cosine compares messages by the cosine of their words, weighted by how few of all
 // messages have them. Its limit is set as Forge's is, on other repositories' pairs.
 type cosine struct {
-	text  map[string][]weight
+	words map[string][]string           // of each message, in their order
+	worth map[string]map[string]float64 // of each message, how much each counts
 	norm  map[string]float64
 	limit map[string]float64
 	train []Pair
 }
 
 func newCosine(pairs, train []Pair) *cosine {
-	c := &cosine{map[string][]weight{}, map[string]float64{}, map[string]float64{}, train}
+	c := &cosine{map[string][]string{}, map[string]map[string]float64{}, map[string]float64{}, map[string]float64{}, train}
 	if len(train) == 0 {
 		c.train = pairs
 	}
 	for _, list := range [][]Pair{train, pairs} {
-		s, texts, lex := newSubject(), map[string]*text{}, lexicon{}
+		in := map[string]float64{} // how many messages have a word
+		of := map[string][]string{}
 		for i := range list {
 			for _, m := range []string{list[i].A, list[i].B} {
-				if texts[m] == nil {
-					texts[m] = lex.read(m)
-					s.add(texts[m])
+				if _, ok := of[m]; ok {
+					continue
+				}
+				of[m] = identity.Stems(m)
+				slices.Sort(of[m])
+				for _, w := range of[m] {
+					in[w]++
 				}
 			}
 		}
-		for m, t := range texts {
+		for m, words := range of {
 			var norm float64
-			c.text[m] = nil
-			for _, it := range t[vStem] {
-				idf := math.Log(float64(s.messages) / float64(s.in[it.id]))
-				c.text[m] = append(c.text[m], weight{it.id, idf, idf * idf})
+			c.words[m], c.worth[m] = words, map[string]float64{}
+			for _, w := range words {
+				idf := math.Log(float64(len(of)) / in[w])
+				c.worth[m][w] = idf * idf
 				norm += idf * idf
 			}
 			c.norm[m] = math.Sqrt(norm)
@@ -163,8 +163,20 @@ func newCosine(pairs, train []Pair) *cosine {
 }
 
 func (c *cosine) of(p *Pair) float64 {
-	_, dot := shared(c.text[p.A], c.text[p.B])
+	var dot float64
+	for _, w := range c.words[p.A] {
+		if _, ok := c.worth[p.B][w]; ok {
+			dot += c.worth[p.A][w]
+		}
+	}
 	return ratio(dot, c.norm[p.A]*c.norm[p.B])
+}
+
+func ratio(a, b float64) float64 {
+	if b <= 0 {
+		return 0
+	}
+	return a / b
 }
 
 func (c *cosine) same(p *Pair) bool {

@@ -1,4 +1,5 @@
-package servertest
+// Package feature makes repositories and models of features that fall into modules.
+package feature
 
 import (
 	"fmt"
