@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 
@@ -54,7 +53,7 @@ type gauge struct {
 // from before the work where the base misses it no less; one that cannot be measured
 // keeps the report from being clean. The two openers must not share a tree.
 //
-// What a command runs of the repository is run as the base has it, too, where the change
+// What a command names of the repository is run as the base has it, too, where the change
 // edits it: the change does not measure itself.
 func Measure(ctx context.Context, head, base Opener, report *pipeline.TestReport, o GateOptions) error {
 	g := &gauge{o: o, head: head, base: base, report: report}
@@ -143,8 +142,7 @@ func GateFingerprint(test string) string {
 }
 
 // gate measures one gate: as the change leaves it and, where the change edits what
-// measures it, also with that as the base has it. The worst counts. Of what may measure
-// it and may be the product, too, only a plain miss does.
+// measures it, also with that as the base has it. The worst counts.
 func (g *gauge) gate(ctx context.Context, gate quality.Gate) (measure.Result, error) {
 	switch gate.Use {
 	case quality.Coverage, quality.CoverageChanged:
@@ -152,38 +150,26 @@ func (g *gauge) gate(ctx context.Context, gate quality.Gate) (measure.Result, er
 	case quality.Licences:
 		return g.dependencies(ctx, gate)
 	}
-	tools, maybe, err := g.tools(ctx, gate)
+	tools, err := g.tools(ctx, gate)
 	if err != nil {
 		return measure.Result{}, err
 	}
 	asIs := gate
 	asIs.Gone = len(tools) > 0
 	m, err := g.once(ctx, asIs, nil)
+	if err != nil || len(tools) == 0 {
+		return m, err
+	}
+	again, err := g.once(ctx, gate, tools)
 	if err != nil {
 		return m, err
 	}
-	sure := together(tools)
-	for i, set := range append(sure, together(maybe)...) {
-		if i >= len(sure) {
-			if !m.OK {
-				break
-			}
-			set = append(slices.Clip(tools), set...)
-		}
-		again, err := g.once(ctx, gate, set)
-		if err != nil {
-			return m, err
-		}
-		if i >= len(sure) && badness(again) != badMissed {
-			continue // it may be the product, which does not go without it
-		}
-		if badness(again) > badness(m) || i < len(sure) && worse(gate, again, m) {
-			with := "with " + text.Clip(strings.Join(set, ", "), 200) + " as the base has it"
-			if m = again; m.Error != "" {
-				m.Error = with + ": " + m.Error
-			} else {
-				m.Note = strings.TrimPrefix(m.Note+"; "+with, "; ")
-			}
+	if badness(again) > badness(m) || worse(gate, again, m) {
+		with := "with " + text.Clip(strings.Join(tools, ", "), 200) + " as the base has it"
+		if m = again; m.Error != "" {
+			m.Error = with + ": " + m.Error
+		} else {
+			m.Note = strings.TrimPrefix(m.Note+"; "+with, "; ")
 		}
 	}
 	return m, nil
@@ -195,35 +181,17 @@ func worse(gate quality.Gate, a, b measure.Result) bool {
 	return badness(a) == badness(b) && a.Error == "" && gate.Repeats < 2 && a.Value != b.Value && (a.Value < b.Value) == gate.Higher
 }
 
-// maxPutAlone is how many files that measure are put back one by one.
-const maxPutAlone = 4
-
-// together is a list as a whole, then its first entries one by one.
-func together(list []string) (sets [][]string) {
-	if len(list) > 0 {
-		sets = append(sets, list)
-	}
-	for _, name := range list[:min(len(list), maxPutAlone)] {
-		if len(list) > 1 {
-			sets = append(sets, []string{name})
-		}
-	}
-	return sets
-}
-
-const badMissed = 2 // the badness of a gate that is missed, and not by the base as well
-
-// badness orders what a gate comes to.
+// badness orders what a gate comes to: one that is missed by the base, too, is not as bad.
 func badness(m measure.Result) int {
 	switch {
 	case m.Error != "":
-		return badMissed + 1
+		return 3
 	case m.OK:
 		return 0
 	case m.Before:
 		return 1
 	}
-	return badMissed
+	return 2
 }
 
 // once measures a gate at head and base, with some files of the head as the base has them.
