@@ -78,7 +78,7 @@ func (r *Run) gateKind(g Guard) GateKind {
 	switch g.Name {
 	case GuardManual, GuardSplit:
 		return GateApproval
-	case GuardPlan, GuardUnable, GuardRole:
+	case GuardPlan, GuardUnable:
 		return GateClarification
 	case GuardBudget:
 		return GateBudget
@@ -338,8 +338,6 @@ func (r *Run) answered(a *Answer, cfg *config.Config) {
 	works := true
 	if g.Guard != nil && g.Guard.Name == GuardUpstream {
 		works = r.choose(a)
-	} else if g.Guard != nil && g.Guard.Name == GuardRole && a.Choice == "choose" {
-		r.wroteByHand(g.Guard, a)
 	} else if a.Text != "" {
 		r.Notes = append(r.Notes, fmt.Sprintf("%s: %s", a.By.Login, a.Text))
 	}

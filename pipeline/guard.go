@@ -34,7 +34,6 @@ const (
 	GuardConflict    GuardName = "conflict"   // it has gone on, and does not merge by itself
 	GuardUnable      GuardName = "unable"     // the implementer needs a clarification (V5)
 	GuardPlan        GuardName = "plan"       // the plan has a question
-	GuardRole        GuardName = "role"       // a human acts for one on the full track
 	GuardManual      GuardName = "manual"     // manual mode waits for a word before every action (R7)
 	GuardPublish     GuardName = "publish_refused"
 	GuardUnread      GuardName = "unread"         // part of the change could not be shown to the reviewer

@@ -48,7 +48,7 @@ func anyConfig(t *rapid.T) config.Config {
 	cfg.Breaker.OnMax = rapid.SampledFrom([]config.OnMax{"manual", "error", "skip"}).Draw(t, "on max")
 	cfg.Breaker.MaxIterations = rapid.IntRange(1, 4).Draw(t, "breaker")
 	cfg.Track = rapid.SampledFrom([]string{"", "standard", "full"}).Draw(t, "track")
-	by := rapid.SampledFrom([]string{"", "agent", "human", "off"})
+	by := rapid.SampledFrom([]string{"", "agent", "off"})
 	cfg.Roles = config.Roles{Analyst: by.Draw(t, "analyst"), Product: by.Draw(t, "product"), Architect: by.Draw(t, "architect"), UX: by.Draw(t, "ux")}
 	return cfg
 }

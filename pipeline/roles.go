@@ -25,16 +25,16 @@ var stages = []struct {
 // plans reports whether a phase goes before the work: its iteration is that of the plan.
 func (p Phase) plans() bool { return p == PhasePlan || p == PhaseAnalyse || p == PhaseDesign }
 
-// acts is who acts for a role of the run: config.ByNone where nobody does.
-func (r *Run) acts(who role.Role) string {
+// acts reports whether somebody acts for a role of the run.
+func (r *Run) acts(who role.Role) bool {
 	by := r.Config.Roles.Of(config.Role(who))
 	switch {
 	case r.Track.Name() != track.Full || r.Part != nil:
-		return config.ByNone
-	case who == role.UX && (by == "" || by == config.ByAuto) && !r.Track.UI:
-		return config.ByNone
+		return false
+	case who == role.UX && (by == "" || by == config.ByAuto):
+		return r.Track.UI
 	}
-	return by
+	return by != config.ByNone
 }
 
 // due are the roles that have to write something before the run can be planned, and the
@@ -42,7 +42,7 @@ func (r *Run) acts(who role.Role) string {
 func (r *Run) due() (Phase, []role.Role) {
 	for _, s := range stages {
 		due := slices.DeleteFunc(slices.Clone(s.roles), func(who role.Role) bool {
-			return r.acts(who) == config.ByNone || role.Of(r.Artefacts, who) != nil
+			return !r.acts(who) || role.Of(r.Artefacts, who) != nil
 		})
 		if len(due) > 0 {
 			return s.phase, due
@@ -51,56 +51,23 @@ func (r *Run) due() (Phase, []role.Role) {
 	return "", nil
 }
 
-// Due are the roles that agents act for next, before a human is to.
+// Due are the roles that act next.
 func (r *Run) Due() []role.Role {
 	_, due := r.due()
-	if at := slices.IndexFunc(due, func(who role.Role) bool { return r.acts(who) == config.ByHuman }); at >= 0 {
-		return due[:at]
-	}
 	return due
 }
 
-// wantsRoles is done when every role has written what it answers for, or a human has.
+// wantsRoles is done when every role has written what it answers for.
 func (r *Run) wantsRoles(it *Iteration) *Action {
 	phase, due := r.due()
 	if len(due) == 0 || r.Plan == nil && r.Baseline != nil && r.Baseline.None != "" && !r.Untested { // wantsPlan asks about that
 		return nil
-	}
-	if who := due[0]; r.acts(who) == config.ByHuman {
-		return r.stopAt(Guard{Name: GuardRole, Phase: phase, About: []string{string(who)}, Detail: r.toWrite(who)})
 	}
 	ref := PhaseRef{Phase: phase}
 	if it != nil {
 		ref.Iteration = it.Number
 	}
 	return r.begin(ref)
-}
-
-// toWrite is what a human is asked for in the place of a role.
-func (r *Run) toWrite(who role.Role) string {
-	what := map[role.Role]string{
-		role.Analyst: "The requirements are yours to write: what is asked for.", role.Product: "The acceptance criteria are yours to write: what has to be true.",
-		role.Architect: "The design is yours to write: what is decided.", role.UX: "The user interface is yours to write: what people see.",
-	}[who] + " Each line of a list is one; " + map[role.Role]string{
-		role.Analyst: "words alone are one, too.", role.Product: "name the requirement that it is for, and begin what is none with \"non-goal:\".",
-		role.Architect: "begin what holds for every step with \"constraint:\".", role.UX: "words alone are one, too.",
-	}[who]
-	var have []string
-	for _, i := range role.Items(r.Artefacts, role.Analyst) {
-		have = append(have, i.ID+" "+i.Text)
-	}
-	if len(have) > 0 && who == role.Product {
-		what += " The requirements: " + text.Clip(text.OneLine(strings.Join(have, "; ")), 600) + "."
-	}
-	return what
-}
-
-// wroteByHand takes in what a human has written in the place of a role.
-func (r *Run) wroteByHand(g *Guard, a *Answer) {
-	if len(g.About) == 1 {
-		wrote := role.FromWords(role.Role(g.About[0]), a.Text, a.By.Login, role.Items(r.Artefacts, role.Analyst))
-		r.Artefacts = role.Put(r.Artefacts, wrote)
-	}
 }
 
 // owner is who answers for what a feedback is about: on the full track the role that wrote
@@ -110,38 +77,22 @@ func (r *Run) owner(f *upstream.Feedback) string {
 	switch {
 	case f.Kind == upstream.Uncovered:
 		who = role.Analyst
-	case slices.Contains(f.About, upstream.Plan) && track.Seen(f.Text) && r.acts(role.UX) != config.ByNone:
+	case slices.Contains(f.About, upstream.Plan) && track.Seen(f.Text) && r.acts(role.UX):
 		who = role.UX
 	case slices.Contains(f.About, upstream.Plan):
 		who = role.Architect
 	}
-	if r.acts(who) == config.ByNone {
+	if !r.acts(who) {
 		return upstream.Planner
 	}
 	return string(who)
-}
-
-// ofHuman says why no agent is asked about a feedback whose owner is a human, or "".
-func (r *Run) ofHuman(f *upstream.Feedback) string {
-	if f.Kind == upstream.Inconsistency {
-		for _, who := range []role.Role{role.Architect, role.UX} {
-			if r.acts(who) == config.ByHuman {
-				return "a human acts for the " + who.Person() + " here"
-			}
-		}
-		return ""
-	}
-	if who := role.Role(f.To); f.To != upstream.Planner && r.acts(who) == config.ByHuman {
-		return "a human acts for the " + who.Person() + " here"
-	}
-	return ""
 }
 
 // early is what the design wants decided before anything is planned: a criterion that cannot
 // be met, or what contradicts the user interface. nil for nothing.
 func (r *Run) early() *upstream.Feedback {
 	design := role.Of(r.Artefacts, role.Architect)
-	if design == nil || r.acts(role.Architect) == config.ByNone {
+	if design == nil || !r.acts(role.Architect) {
 		return nil
 	}
 	source := fmt.Sprintf("%s/%d", PhaseDesign, design.Rev)
@@ -285,14 +236,11 @@ const itemsTold = 20
 func (r *Run) explainRoles(b *strings.Builder) {
 	for i := range r.Artefacts {
 		a := &r.Artefacts[i]
-		by, old := "the "+a.Role.Person(), ""
-		if a.By != "" {
-			by = fmt.Sprintf("%s, for the %s", a.By, a.Role.Person())
-		}
+		old := ""
 		if a.Stale {
 			old = ", for the task as it was"
 		}
-		fmt.Fprintf(b, "\nBy %s, revision %d%s: %s\n\n", by, a.Rev, old, text.Clip(text.OneLine(a.Body), 600))
+		fmt.Fprintf(b, "\nBy the %s, revision %d%s: %s\n\n", a.Role.Person(), a.Rev, old, text.Clip(text.OneLine(a.Body), 600))
 		for _, item := range a.Items[:min(len(a.Items), itemsTold)] {
 			fmt.Fprintf(b, "- %s\n", text.Clip(item.String(), 400))
 		}

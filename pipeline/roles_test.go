@@ -92,8 +92,7 @@ func TestRolesBreakDown(t *testing.T) {
 	}
 }
 
-// Covers U1: nobody acts for a role that is off; for one that is a human's, people are asked
-// in its turn, and their answer is what it writes.
+// Covers U1: nobody acts for a role that is off.
 func TestWhoActs(t *testing.T) {
 	t.Parallel()
 	by := func(r config.Roles) func(*config.Config) { return func(c *config.Config) { c.Roles = r } }
@@ -104,35 +103,26 @@ func TestWhoActs(t *testing.T) {
 		{config.Roles{Analyst: "off", Product: "off", Architect: "off", UX: "off"}, "plan ok", "plan implement"},
 		{config.Roles{Analyst: "off"}, "analyse ok\ndesign ok\nplan ok", "analyse design plan implement"},
 		{config.Roles{Architect: "off", UX: "off"}, "analyse ok\nplan ok", "analyse plan implement"},
-		{config.Roles{Analyst: "human"}, "human choose a comma\nanalyse ok\ndesign ok\nplan ok", "analyse design plan implement"},
-		{config.Roles{Product: "human"}, "analyse ok\nhuman choose a comma\ndesign ok\nplan ok", "analyse design plan implement"},
-		{config.Roles{Analyst: "human", Product: "human", Architect: "human", UX: "human"},
-			"human choose a\nhuman choose b\nhuman choose c\nhuman choose d\nplan ok", "plan implement"},
 	} {
 		p, got := entered(t, "full", c.script, by(c.roles))
 		if got != c.want {
 			t.Errorf("%+v: %s, want %s", c.roles, got, c.want)
 		}
 		for _, who := range role.All() {
-			a, set := role.Of(p.Run.Artefacts, who), c.roles.Of(config.Role(who))
-			if (a == nil) != (set == "off") || a != nil && (a.By == "ann") != (set == "human") {
+			if a := role.Of(p.Run.Artefacts, who); (a == nil) != (c.roles.Of(config.Role(who)) == "off") {
 				t.Errorf("%+v: the %s has %+v", c.roles, who, a)
 			}
 		}
 	}
-	p, _ := entered(t, "full", "analyse ok\nhuman choose - it greets (for X1)", by(config.Roles{Product: "human"}))
-	if g := p.Run.Gates[0]; g.Kind != GateClarification || !strings.Contains(g.Question, "X1 ok") || len(p.Run.Notes) > 0 {
-		t.Errorf("the question is %q; notes %q", g.Question, p.Run.Notes)
-	}
 	for _, track := range []string{"", "standard"} {
-		if _, got := entered(t, track, "plan ok", by(config.Roles{Analyst: "human"})); got != "plan implement" {
+		if _, got := entered(t, track, "plan ok"); got != "plan implement" {
 			t.Errorf("track %q: %s", track, got)
 		}
 	}
 }
 
 // Covers U2: what agents tell each other goes to the role that wrote what it is about; to
-// the planner where none did, and to people where a human acts for it.
+// the planner where none did.
 func TestOwners(t *testing.T) {
 	t.Parallel()
 	plan := "analyse ok\ndesign ok\nplan ok\n"
@@ -157,11 +147,6 @@ func TestOwners(t *testing.T) {
 		if f := p.Run.Upstream[0]; f.To != "planner" {
 			t.Errorf("%q without roles goes to the %s", c.script, f.To)
 		}
-		p, _ = entered(t, "full", "human choose a\nhuman choose b\nhuman choose c\nhuman choose d\nplan ok\n"+c.script,
-			listens(config.Roles{Analyst: "human", Product: "human", Architect: "human", UX: "human"}))
-		if f := p.Run.Upstream[0]; !strings.Contains(f.Why, "a human acts for the") || p.Run.Gate() == nil || p.Run.Gate().Kind != GateFeedback {
-			t.Errorf("%q of people: %+v", c.script, f)
-		}
 	}
 }
 
@@ -181,8 +166,8 @@ func TestDecisionsKeepUp(t *testing.T) {
 }
 
 // Covers U2, U5: what architect and designer of the user interface contradict each other in is
-// settled before the plan, by both of them; where they would still contradict, or a human acts for
-// one, people settle it. Nothing is planned before.
+// settled before the plan, by both of them; where they would still contradict, people settle
+// it. Nothing is planned before.
 func TestClashIsSettledBeforeThePlan(t *testing.T) {
 	t.Parallel()
 	drafts := "analyse ok\ndesign ok clash base is 640 px / base is 320 px\n"
@@ -207,26 +192,6 @@ func TestClashIsSettledBeforeThePlan(t *testing.T) {
 		if planned := strings.Contains(got, "plan"); planned == f.State.Open() {
 			t.Errorf("%q: %s, with %s %s", c.script, got, f.ID, f.State)
 		}
-	}
-}
-
-// A side that a human has written is theirs to settle.
-func TestClashWithWhatAHumanWrote(t *testing.T) {
-	t.Parallel()
-	p, got := entered(t, "full", "analyse ok\nhuman choose base is 640 px\ndesign ok clash base is 640 px / base is 320 px",
-		func(c *config.Config) { c.Roles.Architect = "human" })
-	if f := p.Run.Feedback(); got != "analyse design" || f == nil || !strings.Contains(f.Why, "a human acts for the architect") || p.Run.Gate() == nil {
-		t.Errorf("%s, %+v", got, f)
-	}
-}
-
-// What does not stand in both is no contradiction: nobody is asked about it.
-func TestClashThatDoesNotStand(t *testing.T) {
-	t.Parallel()
-	p, got := entered(t, "full", "analyse ok\nhuman choose base is 480 px\ndesign ok clash base is 640 px / base is 320 px\nplan ok",
-		func(c *config.Config) { c.Roles.Architect = "human" })
-	if got != "analyse design plan implement" || len(p.Run.Upstream) > 0 {
-		t.Errorf("%s, %+v", got, p.Run.Upstream)
 	}
 }
 

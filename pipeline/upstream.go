@@ -9,7 +9,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"forge/pipeline/config"
 	"forge/pipeline/proof"
 	"forge/pipeline/role"
 	"forge/pipeline/text"
@@ -67,7 +66,7 @@ func (r *Run) towardsDecision(f *upstream.Feedback) *Action {
 	}
 	switch f.State {
 	case upstream.Notifying:
-		if why := cmp.Or(r.decidedBefore(f), r.ofHuman(f)); why != "" && r.Part == nil { // else its parent decides that
+		if why := r.decidedBefore(f); why != "" && r.Part == nil { // else its parent decides that
 			return happens(EventUpstreamRejected, upstream.Feedback{ID: f.ID, Why: why})
 		}
 		if r.Rev > r.Published.Rev && !r.publishRefused() {
@@ -285,7 +284,7 @@ func (r *Run) answers(owner string) string {
 	switch who := role.Role(owner); {
 	case !slices.Contains(role.All(), who):
 		return ""
-	case r.acts(who) == config.ByNone:
+	case !r.acts(who):
 		return upstream.Planner
 	default:
 		return owner

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -188,7 +187,7 @@ func toldText(f *upstream.Feedback) string {
 }
 
 func writtenText(a *role.Artefact) string {
-	return fmt.Sprintf("%s, revision %d, by %s\n  %s\n", a.Role, a.Rev, cmp.Or(a.By, "an agent"), strings.ReplaceAll(a.Text(), "\n", "\n  "))
+	return fmt.Sprintf("%s, revision %d\n  %s\n", a.Role, a.Rev, strings.ReplaceAll(a.Text(), "\n", "\n  "))
 }
 
 // loadRun loads a run, and says where to find one when there is none of this number.

@@ -18,11 +18,7 @@ func (v Renderer) artefacts() string {
 		if a == nil {
 			continue
 		}
-		by := "the " + who.Person()
-		if a.By != "" {
-			by = code(a.By) + " for " + by
-		}
-		fmt.Fprintf(&b, "By %s: %s\n\n", by, v.line(a.Body, 600))
+		fmt.Fprintf(&b, "By the %s: %s\n\n", who.Person(), v.line(a.Body, 600))
 		for _, i := range a.Items[:min(len(a.Items), itemsShown)] {
 			kind := ""
 			if i.Kind != "" {

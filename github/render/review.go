@@ -192,7 +192,6 @@ var guardNames = map[pipeline.GuardName]string{
 	pipeline.GuardNoTests: "there is nothing to test with", pipeline.GuardNoProgress: "rounds without a commit",
 	pipeline.GuardHuman: "the review wants a human", pipeline.GuardMoved: "someone else works on this branch",
 	pipeline.GuardUnable: "a clarification is needed", pipeline.GuardPlan: "the plan has a question",
-	pipeline.GuardRole:    "a human acts for a role",
 	pipeline.GuardPublish: "GitHub refuses what must be published", pipeline.GuardManual: "manual mode: every step waits for your word",
 	pipeline.GuardUnread: "part of the change could not be reviewed", pipeline.GuardDispute: "implementer and reviewer disagree",
 	pipeline.GuardKnown: "tests failed before this work and still fail", pipeline.GuardUnclean: "a test suite did not end well",

@@ -64,11 +64,6 @@ func (p *phase) asked() []string {
 	for _, c := range p.job.Comments {
 		out = append(out, c.Text)
 	}
-	for i := range run.Artefacts {
-		if a := &run.Artefacts[i]; a.By != "" && !a.Stale { // a person's
-			out = append(out, a.Text())
-		}
-	}
 	return out
 }
 

@@ -132,9 +132,8 @@ func (p Proofs) Weaker(than Proofs) bool {
 
 // Who acts for a role.
 const (
-	ByHuman = "human" // people are asked for what it writes
-	ByNone  = "off"   // nobody: the planner answers for it
-	ByAuto  = "auto"  // of the user interface: an agent where the task is about one; so is ""
+	ByNone = "off"  // nobody: the planner answers for it
+	ByAuto = "auto" // of the user interface: an agent where the task is about one; so is ""
 )
 
 // Roles says who acts for each role of the full track; "" is "agent".

@@ -788,9 +788,4 @@ func (p *Player) written(d *pipeline.Data, rest string) {
 		}
 		d.Artefacts = append(d.Artefacts, a)
 	}
-	if a := role.Of(p.Run.Artefacts, role.Architect); a != nil && there != "" { // a human has designed
-		aligned := *a
-		aligned.Clashes = []role.Clash{{Design: here, UI: there}}
-		d.Artefacts = append(d.Artefacts, aligned)
-	}
 }

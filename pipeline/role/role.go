@@ -59,7 +59,6 @@ type Artefact struct {
 	Rev   int    `json:"rev"` // from 1
 	Body  string `json:"body"`
 	Items []Item `json:"items,omitempty"`
-	By    string `json:"by,omitempty"` // the login of the person who wrote it; "": an agent
 
 	Stale bool `json:"stale,omitempty"` // the task has changed since: it is to be written again
 

@@ -162,11 +162,11 @@ var rules = map[string]rule{
 		"against what is fixed; full: besides, an analyst, a product manager, an architect and a designer of what people see write before it; " +
 		"auto: as a score of the task says; empty: quick", enum: []string{"", "quick", "standard", "full", "auto"}},
 
-	"roles":           {doc: "Who acts for each role of the full track: agent; human: people are asked for what it writes; off: the planner answers for it"},
-	"roles.analyst":   {doc: "Who writes the requirements; empty: agent", enum: []string{"", "agent", "human", "off"}},
-	"roles.product":   {doc: "Who writes the acceptance criteria; empty: agent", enum: []string{"", "agent", "human", "off"}},
-	"roles.architect": {doc: "Who writes the design; empty: agent", enum: []string{"", "agent", "human", "off"}},
-	"roles.ux":        {doc: "Who writes the user interface; empty: auto, an agent where there is one", enum: []string{"", "auto", "agent", "human", "off"}},
+	"roles":           {doc: "Who acts for each role of the full track: agent; off: the planner answers for it"},
+	"roles.analyst":   {doc: "Who writes the requirements; empty: agent", enum: []string{"", "agent", "off"}},
+	"roles.product":   {doc: "Who writes the acceptance criteria; empty: agent", enum: []string{"", "agent", "off"}},
+	"roles.architect": {doc: "Who writes the design; empty: agent", enum: []string{"", "agent", "off"}},
+	"roles.ux":        {doc: "Who writes the user interface; empty: auto, an agent where there is one", enum: []string{"", "auto", "agent", "off"}},
 
 	"app_id":                      {doc: "The GitHub App's id", min: 1, max: math.MaxInt32},
 	"private_key_file":            {doc: "The GitHub App's private key, a PEM file that only the server's user can read"},
