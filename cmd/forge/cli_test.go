@@ -307,8 +307,7 @@ type writerFunc func([]byte) (int, error)
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // Covers T4, T6, I2, V1, M1, M2, V6: a task in words on a local repository, and every view
-// of the run that comes of it; then the same again from its tape. What its model is sent is
-// held below a limit.
+// of the run that comes of it; then the same again from its tape.
 func TestLocalRun(t *testing.T) {
 	t.Parallel()
 	c := newLocalCLI(t)
@@ -321,7 +320,6 @@ func TestLocalRun(t *testing.T) {
 	c.run(shell.Done, []string{"0 runs ended", "no data"}, "metrics")
 	c.run(shell.Misused, []string{"no runs yet"}, "metrics", "--repo", "greet")
 	c.run(shell.Done, []string{"verified", "is on the branch forge/put-a-comma"}, "run", "--repo", c.repo, "--model", "anthropic/tape", "Put a comma after hello")
-	agenttest.CheckTokens(t, models, 13_500) // 12,854 now
 	c.metrics(t)
 	branch := strings.TrimSpace(c.git("branch", "--list", "forge/*", "--format", "%(refname:short)"))
 	if got := c.git("show", branch+":greet.sh"); got != "echo hello, $1\n" {

@@ -128,59 +128,6 @@ func checkCacheMarks(t *testing.T, body []byte) {
 	}
 }
 
-// Two conversations that begin alike share what the provider keeps, and a turn finds
-// what the turn before left, also behind many results. Covers I1 (cost).
-func TestCacheIsShared(t *testing.T) {
-	t.Parallel()
-	for _, name := range providers {
-		t.Run(name, func(t *testing.T) {
-			srv, err := agenttest.NewServer([]byte("-- implementer 1/1 --\none\n-- implementer 1/2 --\ntwo\n-- implementer 1/3 --\nthree\n"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer srv.Close()
-			m := openAt(t, name, srv.URL)
-			task, change := strings.Repeat("task ", 1200), strings.Repeat("diff ", 1200)
-			ask := func(messages ...agent.Message) {
-				if _, err := m.Complete(t.Context(), agent.Request{System: "be brief", MaxTokens: 10, Messages: messages}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			first := func(instruction string, step int) agent.Message {
-				return agent.Message{Role: "user", Text: task + change + instruction + state(step), Marks: []int{len(task), len(task) + len(change)}}
-			}
-			ask(first("stage one", 1))
-			ask(first("stage two", 1)) // shares task and change
-			other := first("stage one", 1)
-			other.Text = strings.Replace(other.Text, "diff", "DIFF", 1)
-			ask(other) // shares the task
-			var calls []agent.ToolCall
-			var results []agent.ToolResult
-			for i := range 16 {
-				id := fmt.Sprint("id_", i)
-				calls = append(calls, agent.ToolCall{ID: id, Name: "read", Args: []byte("{}")})
-				results = append(results, agent.ToolResult{ID: id, Text: "x"})
-			}
-			turn := []agent.Message{first("stage two", 1), {Role: "assistant", Calls: calls}, {Role: "user", Results: results, Text: state(2)}}
-			ask(turn...) // all of the second request is there
-			got, err := agenttest.Meter(srv.Requests())
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i, least := range []int64{0, 2800, 1400, got[1].Input - 200} {
-				if c := got[i].Cached; c < least || least == 0 && c > 0 {
-					t.Errorf("request %d: %d of %d tokens are served from the cache, want at least %d", i+1, c, got[i].Input, least)
-				}
-			}
-			for _, body := range srv.Requests() {
-				if n := bytes.Count(body, []byte("cache_control")); n > 4 {
-					t.Errorf("%d cache marks; the provider allows 4", n)
-				}
-			}
-		})
-	}
-}
-
 // TestReasoningComesBack checks that a turn with reasoning is sent back unchanged.
 func TestReasoningComesBack(t *testing.T) {
 	t.Parallel()

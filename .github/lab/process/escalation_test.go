@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"forge/github/githubtest"
+	"forge/lab/meter"
 	"forge/pipeline/agent/agenttest"
 )
 
@@ -181,7 +182,7 @@ func TestProviders(t *testing.T) {
 			l.checkHead(l.verified(patience))
 			l.checkContract()
 			l.checkSecrets()
-			agenttest.CheckTokens(t, models, 66_000) // half as many again as before the roles were told so much
+			meter.CheckTokens(t, models, 66_000) // half as many again as before the roles were told so much
 		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"forge/cmd/forge/demo"
 	"forge/github/githubtest"
+	"forge/lab/meter"
 	"forge/pipeline/agent/agenttest"
 	"forge/pipeline/needs"
 	"forge/pipeline/store"
@@ -157,5 +158,5 @@ func TestDemoTokens(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the demo's run is not verified: %v\n%s", err, l.log())
 	}
-	agenttest.CheckTokens(t, models, 52_000) // half as many again as before the roles were told so much
+	meter.CheckTokens(t, models, 52_000) // half as many again as before the roles were told so much
 }

@@ -1,4 +1,5 @@
-package workspacetest_test
+// Package conform holds the sandbox and the double of workspaces to the same tests.
+package conform
 
 import (
 	"log/slog"
@@ -29,7 +30,7 @@ func passable(t *testing.T) string {
 
 func TestDouble(t *testing.T) {
 	t.Parallel()
-	workspacetest.Conform(t, workspacetest.New(t, nil), passable(t))
+	conform(t, workspacetest.New(t, nil), passable(t))
 }
 
 // Covers D1: what most tests run on does as the sandbox does.
@@ -41,5 +42,5 @@ func TestSandbox(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	workspacetest.Conform(t, spaces, dir)
+	conform(t, spaces, dir)
 }

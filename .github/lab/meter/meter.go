@@ -1,13 +1,20 @@
-package agenttest
+// Package meter says how much of what models are sent their providers would read from a cache.
+package meter
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"forge/pipeline/agent/agenttest"
 )
+
+var stateLine = regexp.MustCompile(`<state conversation="([^"]*)" iteration="(\d+)" attempt="(\d+)" step="(\d+)"`)
 
 // Metered is what a call of a model takes in, by an estimate of four bytes a token,
 // and how much of that its provider would read from its prompt cache.
@@ -120,7 +127,7 @@ func readBody(body []byte) (blocks []block, m Metered, anthropic bool, err error
 	blocks = append(blocks, readBlocks(in.System)...)
 	for _, msg := range in.Messages {
 		if msg.Role == "user" {
-			if all := stateLine.FindAllSubmatch(unescaped(msg.Content), -1); len(all) > 0 {
+			if all := stateLine.FindAllSubmatch(text(msg.Content), -1); len(all) > 0 {
 				last := all[len(all)-1]
 				m.Conversation = string(last[1])
 				fmt.Sscan(string(last[2]), &m.Iteration)
@@ -135,8 +142,14 @@ func readBody(body []byte) (blocks []block, m Metered, anthropic bool, err error
 	return blocks, m, len(in.System) > 0, nil
 }
 
-// unescaped is content as a text, its strings without their escapes.
-func unescaped(content json.RawMessage) []byte { return []byte(text(content)) }
+// text is content as a text, its strings without their escapes.
+func text(content json.RawMessage) []byte {
+	var b bytes.Buffer
+	for _, block := range readBlocks(content) {
+		b.WriteString(block.text + "\n")
+	}
+	return b.Bytes()
+}
 
 func readBlocks(content json.RawMessage) []block {
 	var list []json.RawMessage
@@ -206,7 +219,7 @@ func Table(calls []Metered) string {
 
 // CheckTokens says what the models of a run were sent, by role, and how much of it a
 // provider's cache serves, and holds it under a limit: context is not free.
-func CheckTokens(t *testing.T, models *Server, limit int64) {
+func CheckTokens(t *testing.T, models *agenttest.Server, limit int64) {
 	t.Helper()
 	calls, err := Meter(models.Requests())
 	if err != nil {

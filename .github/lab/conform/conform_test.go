@@ -1,4 +1,4 @@
-package workspacetest
+package conform
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 	"forge/pipeline/workspace"
 )
 
-// Conform holds workspaces to what [workspace.Workspace] promises: the same tests for the
+// conform holds workspaces to what [workspace.Workspace] promises: the same tests for the
 // sandbox and for the double. dir is a directory that workers can pass.
-func Conform(t *testing.T, spaces workspace.Workspaces, dir string) {
+func conform(t *testing.T, spaces workspace.Workspaces, dir string) {
 	repo := repository(t, dir)
 	open := func(t *testing.T, o workspace.OpenOptions) workspace.Workspace {
 		t.Helper()
