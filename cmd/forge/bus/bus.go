@@ -36,6 +36,7 @@ import (
 // Subscriber is who is told.
 type Subscriber struct {
 	Name    string
+	Kind    string // Slack, or "": it takes CloudEvents
 	URL     string
 	Secrets []string // each signs; two while one takes the place of the other
 	Types   []string // globs of types such as run.*; none: all
@@ -301,7 +302,11 @@ func (s *sender) tellRun(ctx context.Context, id int64) error {
 	}
 	wanted := func(yield func(Event) bool) {
 		for i := range events {
-			if e := &events[i]; s.wants(e.Type, run.Repo.FullName()) && !yield(newEvent(run, e, s.o.Hide)) {
+			e := &events[i]
+			if s.Kind == Slack && run.Part != nil && e.Type != pipeline.EventGateRequested { // the end of a module is its parent's to tell
+				continue
+			}
+			if s.wants(e.Type, run.Repo.FullName()) && !yield(newEvent(run, e, s.o.Hide)) {
 				return
 			}
 		}
@@ -316,7 +321,7 @@ func (s *sender) tell(ctx context.Context, wanted iter.Seq[Event], seq int64, pa
 		if held, err := s.hold(ctx); err != nil || !held {
 			return err
 		}
-		if err := s.send(ctx, e.ID, e.bytes()); err != nil {
+		if err := s.send(ctx, e); err != nil {
 			return errors.Join(err, pass(e.Data.Seq-1))
 		}
 		s.through(ctx)
@@ -338,19 +343,25 @@ func (s *sender) pass(ctx context.Context, run, seq int64) error {
 	})
 }
 
-// send posts a message, signed as https://www.standardwebhooks.com says.
-func (s *sender) send(ctx context.Context, id string, body []byte) error {
+// send posts an event: to a chat its words, else all of it, signed as
+// https://www.standardwebhooks.com says.
+func (s *sender) send(ctx context.Context, e Event) error {
+	body, kind := e.bytes(), "application/cloudevents+json"
+	if s.Kind == Slack {
+		body, kind = e.chat(), "application/json"
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, bytes.NewReader(body))
 	if err != nil {
 		return errors.New("its address is wrong") // whose text would tell it
 	}
-	id = strings.ReplaceAll(id, "/", "-")
-	stamp := strconv.FormatInt(s.o.Now().Unix(), 10)
-	req.Header.Set("Content-Type", "application/cloudevents+json")
+	req.Header.Set("Content-Type", kind)
 	req.Header.Set("User-Agent", "forge")
-	req.Header.Set("Webhook-Id", id)
-	req.Header.Set("Webhook-Timestamp", stamp)
-	req.Header.Set("Webhook-Signature", Sign(s.Secrets, id, stamp, body))
+	if s.Kind != Slack {
+		id, stamp := strings.ReplaceAll(e.ID, "/", "-"), strconv.FormatInt(s.o.Now().Unix(), 10)
+		req.Header.Set("Webhook-Id", id)
+		req.Header.Set("Webhook-Timestamp", stamp)
+		req.Header.Set("Webhook-Signature", Sign(s.Secrets, id, stamp, body))
+	}
 	resp, err := s.client.Do(req)
 	if err != nil {
 		var inside *registry.NotPublicError
@@ -388,5 +399,5 @@ func Ping(ctx context.Context, s Subscriber, now time.Time) error {
 	e := Event{SpecVersion: "1.0", ID: "ping/" + hex.EncodeToString(sum[:8]), Source: "/forge", Type: typePrefix + "ping", Time: now.UTC(),
 		DataContentType: "application/json"}
 	to := &sender{Service: &Service{o: Options{Now: func() time.Time { return now }}}, Subscriber: s, client: client(s, nil)}
-	return to.send(ctx, e.ID, e.bytes())
+	return to.send(ctx, e)
 }

@@ -76,7 +76,7 @@ type Data struct {
 
 	Incident int64  `json:"incident,omitempty"` // that it is about, and not a run
 	Severity string `json:"severity,omitempty"`
-	Why      string `json:"why,omitempty"`
+	Why      string `json:"why,omitempty"` // of it, or how a run ended
 }
 
 // Lengths of texts, in characters.
@@ -104,6 +104,9 @@ func newEvent(run *pipeline.Run, e *pipeline.Event, hide func(string) string) Ev
 		d.Pull, d.URL = p.Number, p.URL
 	}
 	d.happened(&e.Data, hide)
+	if run.State.Ended() && strings.HasPrefix(string(e.Type), "run.") {
+		d.Why = hide(text.Clip(run.Summary(), mostText))
+	}
 	out.Data = d
 	return out
 }

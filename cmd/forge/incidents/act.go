@@ -361,11 +361,7 @@ func (s *Service) do(ctx context.Context, scene *production.Scene, i *production
 		return s.Actions.Revert(ctx, i.Repo, Revert{Incident: i.ID, Commit: a.Aim.Commit, Pull: a.Aim.Pull, At: a.At, Why: reasons(i)})
 	case production.AnswerAsk:
 		number, q := max(a.Aim.Issue, a.Aim.Pull), question(i, scene, s.Slug)
-		err := s.Teller.Ask(ctx, i.Repo, number, q, key)
-		if err == nil && s.Asked != nil {
-			s.Asked(i, number, q.String())
-		}
-		return Created{Number: int64(number), Question: &q}, err
+		return Created{Number: int64(number), Question: &q}, s.Teller.Ask(ctx, i.Repo, number, q, key)
 	case production.AnswerRollBack:
 		r := Rollback{Environment: i.Environment, Commit: a.Aim.To, After: a.Aim.Deployment, Key: key, Why: fmt.Sprintf("Incident %d: %s", i.ID, i.Title)}
 		if s.Now().Sub(a.At) > rollBackWithin {

@@ -144,9 +144,6 @@ func (s *Service) tell(ctx context.Context, tracker *production.Tracker, i *prod
 		}
 		err := s.Teller.Tell(ctx, i.Repo, m.number, m.words, m.key)
 		reminded := err == nil && m.key == late.key
-		if reminded && s.Asked != nil {
-			s.Asked(i, m.number, m.words)
-		}
 		data := production.EventData{Key: m.key}
 		var fault *pipeline.Fault
 		if errors.As(err, &fault) && fault.Final { // such as where the conversation is locked

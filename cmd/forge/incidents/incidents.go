@@ -48,12 +48,11 @@ type Options struct {
 	Hooks    map[string]production.Hook // by name
 	Log      *slog.Logger
 	Now      func() time.Time
-	OnChange func(repo string)                                      // called when incidents of a repository have changed; may be nil
-	Code     Code                                                   // nil: incidents are correlated by time and name alone
-	Teller   Teller                                                 // nil: nobody is told
-	Actions  Actions                                                // nil: nothing is done; needs Teller
-	Asked    func(i *production.Incident, number int, words string) // people were asked in an issue or pull request; may be nil
-	Slug     string                                                 // of commands
+	OnChange func(repo string) // called when incidents of a repository have changed; may be nil
+	Code     Code              // nil: incidents are correlated by time and name alone
+	Teller   Teller            // nil: nobody is told
+	Actions  Actions           // nil: nothing is done; needs Teller
+	Slug     string            // of commands
 	Checks   []settings.HealthCheck
 	Queries  []settings.Query
 	Take     func(ctx context.Context, guid, event string, payload []byte) error // keeps what queries show as what monitors send is kept

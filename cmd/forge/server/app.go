@@ -20,7 +20,6 @@ import (
 	"forge/cmd/forge/dashboard"
 	"forge/cmd/forge/incidents"
 	"forge/cmd/forge/memory"
-	"forge/cmd/forge/notify"
 	"forge/cmd/forge/phase"
 	"forge/cmd/forge/settings"
 	"forge/cmd/forge/shipping"
@@ -89,7 +88,6 @@ type App struct {
 	pages  *dashboard.Pages // nil unless it listens
 	spaces workspace.Workspaces
 	traces *tracing.Exporter // nil without a collector
-	notes  *notify.Notifier  // nil where nobody is told
 	bus    *bus.Service      // nil without subscribers
 
 	streams *bus.Streams
@@ -132,9 +130,6 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	if a.streams, err = newStreams(o, a.DB); err != nil {
 		return nil, err
 	}
-	if a.notes, err = newNotifier(o, a.DB); err != nil {
-		return nil, err
-	}
 	a.providers = agent.NewProviders(agent.ProviderOptions{Credentials: o.Config.Credentials(), Log: o.Log, Now: o.clock(), After: o.After})
 	agents, err := newAgent(o, a.providers, a.DB)
 	if err != nil {
@@ -151,7 +146,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	a.exec = phase.New(a.executorOptions(o, agents))
 	a.incidents = newIncidents(a, o)
 	if a.github != nil {
-		a.shipping = shipping.NewService(shipping.Options{DB: a.DB, GitHub: a.github.app, Log: o.Log, Now: o.clock(), Name: rand.Text(), Told: a.toldOfShipping,
+		a.shipping = shipping.NewService(shipping.Options{DB: a.DB, GitHub: a.github.app, Log: o.Log, Now: o.clock(), Name: rand.Text(),
 			Record: func(ctx context.Context, run int64, events []pipeline.Event) error {
 				return a.record(ctx, run, events, nil)
 			},
@@ -230,9 +225,6 @@ func (a *App) onEvents(run *pipeline.Run, events []pipeline.Event, more func(*pi
 	a.streams.OnEvents()
 	if a.shipping != nil && run.Config.Ship.Enabled && run.Part == nil {
 		a.shipping.Wake(run.ID, run.State.Ended())
-	}
-	if run.Part == nil || run.Gate() != nil { // the end of a module is its parent's to tell
-		a.notes.OnEvents(run.ID, events)
 	}
 	if more != nil {
 		more(run, events)

@@ -399,9 +399,11 @@ func (d *doctor) memory(ctx context.Context, db *store.DB) {
 // network tries the addresses that a server listens on, unless it is one that looks.
 func (d *doctor) network(ctx context.Context) {
 	c := &d.o.Config
-	if u, err := url.Parse(c.NotifyURL.Reveal()); err == nil && u.Host != "" {
-		if _, err := net.DefaultResolver.LookupHost(ctx, u.Hostname()); err != nil {
-			d.say("network", GradeWarn, "check the address in FORGE_NOTIFY_URL or notify_url_file", "notify: %s cannot be found, so that nobody is told of questions", u.Hostname())
+	for _, s := range c.Subscribers {
+		if u, err := url.Parse(s.URL.Reveal()); err == nil && u.Host != "" {
+			if _, err := net.DefaultResolver.LookupHost(ctx, u.Hostname()); err != nil {
+				d.say("network", GradeWarn, "check the address in its url_file", "subscribers.%s: %s cannot be found, so that it is told nothing", s.Name, u.Hostname())
+			}
 		}
 	}
 	if d.db != nil || c.Ready() != nil {

@@ -337,9 +337,11 @@ func TestDoctorFindsFaults(t *testing.T) {
 		}, "database", GradeWarn, []string{"chmod 600"}},
 		{"backups in a file", nil, set("FORGE_BACKUP_DIR", "/etc/passwd"), "database", GradeWarn, []string{"/etc/passwd: not a directory", "backup_dir"}},
 		{"backups where nothing can be made", nil, set("FORGE_BACKUP_DIR", "/proc/forge/backups"), "database", GradeWarn, []string{"cannot be made in /", "backup_dir"}},
-		{"nobody to notify", nil, func(p *patient) {
-			p.env["FORGE_NOTIFY"], p.env["FORGE_NOTIFY_URL"] = "slack", "https://hooks.invalid/secret-path"
-		}, "network", GradeWarn, []string{"hooks.invalid cannot be found", "FORGE_NOTIFY_URL"}},
+		{"nobody to tell", nil, func(p *patient) {
+			p.cfg = func(c *settings.Config) {
+				c.Subscribers = []settings.Subscriber{{Name: "chat", Kind: "slack", URL: settings.NewSecret("https://hooks.invalid/secret-path")}}
+			}
+		}, "network", GradeWarn, []string{"subscribers.chat: hooks.invalid cannot be found", "url_file"}},
 		{"a branch in the way", nil, func(p *patient) {
 			p.repo = "acme/greet"
 			if _, err := p.gh.As("acme").PushFiles("acme/greet", githubtest.Push{Branch: "forge", Message: "x", Files: map[string]*string{"x": ptr("x")}}); err != nil {

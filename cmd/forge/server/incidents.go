@@ -1,17 +1,10 @@
 package server
 
 import (
-	"cmp"
 	"context"
-	"fmt"
-	"strconv"
 
 	"forge/cmd/forge/incidents"
-	"forge/cmd/forge/notify"
 	"forge/cmd/forge/settings"
-	"forge/cmd/forge/shipping"
-	"forge/learn/production"
-	"forge/pipeline"
 	"forge/pipeline/store"
 	"forge/webhook"
 )
@@ -35,31 +28,12 @@ func newIncidents(a *App, o Options) *incidents.Service {
 			}
 		},
 	}
-	opts.Asked = func(i *production.Incident, number int, words string) {
-		a.notes.Post(notify.Message{ID: fmt.Sprintf("incident/%d", i.ID), Event: "question", Time: o.clock()().UTC(), Repo: i.Repo, Issue: number,
-			Title: i.Title, State: string(i.State), Text: words, URL: cmp.Or(o.Config.GitHubURL, "https://github.com") + "/" + i.Repo + "/issues/" + strconv.Itoa(number)})
-	}
 	if a.github != nil {
 		code := deployedCode{a.github.app, a.Gateway, a.DB}
 		h := incidentActions{code, a}
 		opts.Code, opts.Teller, opts.Actions, opts.Slug = code, h, h, a.slug
 	}
 	return incidents.New(opts)
-}
-
-// toldOfShipping tells whoever is told of questions and ends what people read at the pull
-// request of something that is shipped.
-func (a *App) toldOfShipping(run *pipeline.Run, s *shipping.Ship, m shipping.Message) {
-	event := "end"
-	if s.Question != nil {
-		event = "question"
-	}
-	note := notify.Message{ID: m.Key, Event: event, Time: a.now().UTC(), Run: run.ID, Repo: run.Repo.FullName(), Issue: run.Task.Issue, Pull: s.Pull,
-		Title: run.Task.Title, State: string(s.State), Text: m.String(), URL: run.Task.URL}
-	if p := run.Published.Pull; p != nil {
-		note.URL = p.URL
-	}
-	a.notes.Post(note)
 }
 
 // sourceKinds says how each kind of hook proves who it is.

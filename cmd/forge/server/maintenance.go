@@ -31,7 +31,6 @@ func (s *Server) startUpkeep(ctx context.Context) {
 	if s.config.BackupEvery > 0 && ofFile(s.config) {
 		beside("backing up", s.keepBackups)
 	}
-	beside("notifying people", s.notes.Run)
 	beside("telling subscribers", s.bus.Run)
 	beside("reading what production says", s.incidents.Run)
 	beside("shipping", s.shipping.Run)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"forge/cmd/forge/bus"
-	"forge/cmd/forge/notify"
 	"forge/cmd/forge/settings"
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/secrets"
@@ -46,24 +45,6 @@ func newSecrets(cfg settings.Config) (*secrets.Scanner, error) {
 	return secrets.New(own...), nil
 }
 
-// newNotifier makes what tells people of questions and ends; nil without.
-func newNotifier(o Options, db *store.DB) (*notify.Notifier, error) {
-	c := o.Config
-	if !c.NotifyURL.Set() || o.Silent || o.Local {
-		return nil, nil
-	}
-	hidden, err := newSecrets(c)
-	if err != nil {
-		return nil, err
-	}
-	after := o.After
-	if after == nil {
-		after = time.After
-	}
-	return notify.New(notify.Options{URL: c.NotifyURL.Reveal(), Kind: c.NotifyKind, Secret: c.NotifySecret.Reveal(), DB: db, Log: o.Log, Now: o.clock(), After: after,
-		Hide: func(s string) string { s, _ = hidden.Text("a notification", s); return s }}), nil
-}
-
 // newBus makes what tells programs of events; nil without.
 func newBus(o Options, db *store.DB) (*bus.Service, error) {
 	if len(o.Config.Subscribers) == 0 || o.Silent || o.Local {
@@ -98,7 +79,11 @@ func HideInEvents(c settings.Config) (func(string) string, error) {
 // Subscribers are those of a configuration.
 func Subscribers(c settings.Config) (out []bus.Subscriber) {
 	for _, s := range c.Subscribers {
-		out = append(out, bus.Subscriber{Name: s.Name, URL: s.URL.Reveal(), Secrets: strings.Fields(s.Secrets.Reveal()), Types: s.Types, Repos: s.Repos, Private: s.Private})
+		to := bus.Subscriber{Name: s.Name, Kind: s.Kind, URL: s.URL.Reveal(), Secrets: strings.Fields(s.Secrets.Reveal()), Types: s.Types, Repos: s.Repos, Private: s.Private}
+		if to.Kind == bus.Slack && len(to.Types) == 0 {
+			to.Types = bus.Chatted
+		}
+		out = append(out, to)
 	}
 	return out
 }

@@ -73,9 +73,6 @@ type Config struct {
 	DashboardListen string                 // host:port of the web pages when they are for this machine alone
 	ClientID        string                 // the App's, with which people sign in
 	ClientSecret    Secret                 //
-	NotifyURL       Secret                 // who is told of questions and ends; not set: nobody
-	NotifyKind      string                 // "webhook" or "slack"
-	NotifySecret    Secret                 // signs what a webhook is told
 	Hooks           []Hook                 // sorted by name
 	HealthChecks    []HealthCheck          // sorted by name
 	Queries         []Query                // sorted by name
@@ -169,9 +166,6 @@ type serverFile struct {
 	ClientID         string                    `json:"client_id" env:"FORGE_CLIENT_ID"`
 	ClientSecretFile string                    `json:"client_secret_file" env:"FORGE_CLIENT_SECRET_FILE"`
 	PublicURL        string                    `json:"public_url" env:"FORGE_PUBLIC_URL"`
-	NotifyKind       string                    `json:"notify" env:"FORGE_NOTIFY"`
-	NotifyURLFile    string                    `json:"notify_url_file" env:"FORGE_NOTIFY_URL_FILE"`
-	NotifySecretFile string                    `json:"notify_secret_file" env:"FORGE_NOTIFY_SECRET_FILE"`
 	Hooks            map[string]hookFile       `json:"hooks"`
 	HealthChecks     map[string]healthFile     `json:"health_checks"`
 	Prometheus       map[string]prometheusFile `json:"prometheus"`
@@ -369,22 +363,12 @@ func (l *loader) finish() {
 	}
 	c.AnthropicKey = l.secret("ANTHROPIC_API_KEY", l.getenv("ANTHROPIC_API_KEY"), f.AnthropicKeyFile)
 	c.OpenAIKey = l.secret("OPENAI_API_KEY", l.getenv("OPENAI_API_KEY"), f.OpenAIKeyFile)
-	l.notify()
 	if f.PrivateKeyFile != "" {
 		l.privateKey(f.PrivateKeyFile)
 	}
 	if f.UnsafeNoSandbox {
 		c.Warnings = append(c.Warnings, "unsafe_no_sandbox is on: commands of repositories run with all rights of the server's user")
 	}
-}
-
-// notify takes who is told of questions and ends. The address is a secret: those of
-// chats let everybody post who knows them.
-func (l *loader) notify() {
-	f, c := l.file, &l.config
-	c.NotifyKind = f.NotifyKind
-	c.NotifyURL = l.secret("FORGE_NOTIFY_URL", l.getenv("FORGE_NOTIFY_URL"), f.NotifyURLFile)
-	c.NotifySecret = l.secret("FORGE_NOTIFY_SECRET", l.getenv("FORGE_NOTIFY_SECRET"), f.NotifySecretFile)
 }
 
 func (l *loader) models() {
@@ -564,7 +548,6 @@ func (c *Config) Ready() error {
 	for _, p := range agent.ProviderNames {
 		need(!providers[p] || c.Credentials().Has(p), strings.ToUpper(p)+"_API_KEY is missing, and a role uses a model of "+p)
 	}
-	c.notifyReady(need)
 	c.dashboardReady(need)
 	return errors.Join(missing...)
 }
@@ -573,21 +556,6 @@ func (c *Config) Ready() error {
 func (c *Config) Credentials() agent.Credentials {
 	return agent.Credentials{AnthropicKey: c.AnthropicKey.Reveal(), OpenAIKey: c.OpenAIKey.Reveal(),
 		AnthropicURL: c.AnthropicURL, OpenAIURL: c.OpenAIURL, Timeout: c.ModelTimeout}
-}
-
-// notifyReady says what is missing to tell people of questions and ends.
-func (c *Config) notifyReady(need func(ok bool, text string)) {
-	address := c.NotifyURL.Reveal()
-	if c.NotifyKind == "" {
-		need(address == "", "notify is missing, and the address of notifications is set: set it to webhook or slack")
-		return
-	}
-	need(address != "", "notify is "+c.NotifyKind+", and its address is missing: set notify_url_file or FORGE_NOTIFY_URL")
-	u, err := url.Parse(address)
-	need(err == nil && (u.Scheme == "https" || u.Scheme == "http" && nearby(u.Hostname())),
-		"the address of notifications must begin with https://, or with http:// and lead to this machine or its own network")
-	need(c.NotifyKind != "webhook" || len(c.NotifySecret.Reveal()) >= 16,
-		"notify is webhook: set notify_secret_file or FORGE_NOTIFY_SECRET to at least 16 characters, with which messages are signed")
 }
 
 // dashboardReady says what is missing to let people sign in with GitHub.

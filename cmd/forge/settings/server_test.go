@@ -177,11 +177,10 @@ paths: {protected: ["deploy/**"]}
 func TestEveryServerKey(t *testing.T) {
 	t.Parallel()
 	typ := reflect.TypeFor[serverFile]()
-	key, secret, address := write(t, 0o600, testKey), write(t, 0o600, testSecret), write(t, 0o600, "https://n.example/x")
+	key, secret := write(t, 0o600, testKey), write(t, 0o600, testSecret)
 	values := map[string]string{
 		"FORGE_APP_ID": "5", "FORGE_PRIVATE_KEY_FILE": key, "FORGE_WEBHOOK_SECRET": testSecret, "FORGE_WEBHOOK_SECRET_FILE": secret,
-		"FORGE_DATABASE_URL": "other.db", "FORGE_STATE_DIR": "/elsewhere", "FORGE_LISTEN": ":1", "FORGE_POLL": "true", "FORGE_NOTIFY": "webhook",
-		"FORGE_NOTIFY_URL": "https://n.example/x", "FORGE_NOTIFY_SECRET_FILE": secret, "FORGE_NOTIFY_URL_FILE": address,
+		"FORGE_DATABASE_URL": "other.db", "FORGE_STATE_DIR": "/elsewhere", "FORGE_LISTEN": ":1", "FORGE_POLL": "true",
 		"FORGE_GITHUB_URL": "https://g.example",
 		"FORGE_LABEL":      "robot", "FORGE_SLUG": "bob", "FORGE_MODEL": "openai/x",
 		"ANTHROPIC_BASE_URL": "https://a.example", "OPENAI_BASE_URL": "https://o.example", "FORGE_UNSAFE_NO_SANDBOX": "true",
@@ -294,7 +293,7 @@ func TestServerErrors(t *testing.T) {
 		{"registry's globs", "registries: {npm: {url: \"https://a.example\", match: [\"[\"]}}\n", 0o600, nil, []string{"registries.npm.match[0] is \"[\""}},
 		{"registry's name", "registries: {\"a b\": {}}\n", 0o600, nil, []string{`a key in registries is "a b"`}},
 		{"subscribers in a list", "subscribers:\n  - url_file: a\n", 0o600, nil,
-			[]string{"subscribers must hold keys with values, such as NAME.url_file: …, not a list"}},
+			[]string{"subscribers must hold keys with values, such as NAME.kind: …, not a list"}},
 		{"a secret in the open", "subscribers: {ci: {url: \"https://a.example\", secret: b}}\n", 0o600, nil,
 			[]string{`it is read from a file of its own; name that file with "url_file"`, `name that file with "secret_file"`}},
 		{"prices in a list", "prices: [1]\n", 0o600, nil, []string{"prices must hold keys with values"}},

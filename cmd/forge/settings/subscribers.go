@@ -10,6 +10,7 @@ import (
 // Subscriber is a program that is told of events.
 type Subscriber struct {
 	Name    string
+	Kind    string // "slack", a chat, or "": a program that takes CloudEvents
 	URL     Secret
 	Secrets Secret   // a line each
 	Types   []string // globs of types; none: all
@@ -19,6 +20,7 @@ type Subscriber struct {
 
 // subscriberFile is a subscriber in forge.yml.
 type subscriberFile struct {
+	Kind       string   `json:"kind"`
 	URLFile    string   `json:"url_file"`
 	SecretFile string   `json:"secret_file"`
 	Types      []string `json:"types"`
@@ -31,15 +33,19 @@ func (l *loader) subscribers() {
 	for _, name := range slices.Sorted(maps.Keys(l.file.Subscribers)) {
 		f := l.file.Subscribers[name]
 		key := "subscribers." + name
-		s := Subscriber{Name: name, Types: f.Types, Repos: f.Repos, Private: f.Private}
-		if f.URLFile == "" || f.SecretFile == "" {
-			l.problem("%s needs url_file, which holds the address, and secret_file, which holds the secret that signs", key)
+		s := Subscriber{Name: name, Kind: f.Kind, Types: f.Types, Repos: f.Repos, Private: f.Private}
+		signs := f.Kind != "slack"
+		if f.URLFile == "" || signs && f.SecretFile == "" {
+			l.problem("%s needs url_file, which holds the address, and secret_file, which holds the secret that signs; a chat needs none", key)
 			continue
 		}
-		s.URL, s.Secrets = l.secret(key+".url_file", "", f.URLFile), l.secret(key+".secret_file", "", f.SecretFile)
+		s.URL = l.secret(key+".url_file", "", f.URLFile)
+		if signs {
+			s.Secrets = l.secret(key+".secret_file", "", f.SecretFile)
+		}
 		u, err := url.Parse(s.URL.Reveal())
 		switch {
-		case !s.URL.Set() || !s.Secrets.Set(): // said already
+		case !s.URL.Set() || signs && !s.Secrets.Set(): // said already
 		case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
 			l.problem("%s.url_file must hold an address such as https://ci.example.com/forge", key)
 		case u.Scheme == "http" && !f.Private:

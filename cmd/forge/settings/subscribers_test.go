@@ -18,6 +18,9 @@ func TestSubscribers(t *testing.T) {
 	if !reflect.DeepEqual(got.Subscribers, want) {
 		t.Errorf("subscribers %+v", got.Subscribers)
 	}
+	if got, err = hookConfig(t, `subscribers: {team: {kind: slack, url_file: "`+url+`"}}`); err != nil || len(got.Subscribers) != 1 || got.Subscribers[0].Kind != "slack" {
+		t.Errorf("a chat without a secret: %+v, %v", got.Subscribers, err)
+	}
 }
 
 // What is wrong with a subscriber is said with its key, and never with its address or secret.

@@ -39,7 +39,6 @@ type Options struct {
 	Log    *slog.Logger
 	Now    func() time.Time
 	Name   string                                                              // of this process, as no other one's
-	Told   func(run *pipeline.Run, s *Ship, m Message)                         // people were told at the pull request; may be nil
 	Take   func(ctx context.Context, guid, event string, payload []byte) error // keeps what was looked up as what GitHub sends is kept
 	Record func(ctx context.Context, run int64, events []pipeline.Event) error // adds to a run's log what it does not have yet; may be nil
 	Has    func(ctx context.Context, repo, commit, part string) (bool, error)  // whether a commit has all of another; nil: none has
@@ -266,9 +265,6 @@ func (v *Service) step(ctx context.Context, row *store.Ship, s *Ship, run *pipel
 			return false, err
 		}
 		s.Say = s.Say[1:]
-		if v.Told != nil {
-			v.Told(run, s, m)
-		}
 		return true, nil
 	}
 	switch s.State {

@@ -1,0 +1,21 @@
+package server
+
+import (
+	"testing"
+
+	"forge/pipeline"
+)
+
+// When the pull request leaves draft, who started the run is assigned and asked to
+// review it, once, where the repository says so.
+func TestHandOver(t *testing.T) {
+	t.Parallel()
+	ts := newTestServer(t, testOptions{files: map[string]string{".github/forge.yml": "tests:\n  commands: [sh test.sh]\nready: {assign: true, review: true}\n"}})
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateVerified)
+	ts.until("it is handed over", func(r *pipeline.Run) bool { return r.Published.Artefacts["handover"].Hash != "" })
+	made := ts.gh.Mutations()
+	if made["pulls/request-reviewers"] != 1 || made["issues/add-assignees"] != 1 || run.By.Login != "acme" {
+		t.Errorf("%+v", made)
+	}
+}
