@@ -13,29 +13,16 @@ import (
 // appOps are the operations on the App itself, on users and on limits.
 var appOps = map[string]handler{
 	"apps/get-authenticated":                     func(c *call) answer { return ok(c.s.shapeApp()) },
-	"apps/get-by-slug":                           getAppBySlug,
 	"apps/list-installations":                    listInstallations,
-	"apps/get-installation":                      withInstallation(func(c *call, in *installation) answer { return ok(c.s.shapeInstallation(in)) }),
-	"apps/delete-installation":                   withInstallation(deleteInstallation),
 	"apps/create-installation-access-token":      withInstallation(createToken),
 	"apps/get-repo-installation":                 getRepoInstallation,
 	"apps/list-repos-accessible-to-installation": listInstallationRepos,
-	"apps/revoke-installation-access-token":      revokeToken,
 	"apps/get-webhook-config-for-app":            func(c *call) answer { return ok(c.s.shapeHookConfig()) },
-	"apps/update-webhook-config-for-app":         updateHookConfig,
 	"apps/list-webhook-deliveries":               listDeliveries,
 	"apps/get-webhook-delivery":                  getDelivery,
 	"apps/redeliver-webhook-delivery":            redeliver,
 	"apps/create-from-manifest":                  createFromManifest,
 	"users/get-by-username":                      getUser,
-	"rate-limit/get":                             getRateLimit,
-}
-
-func getAppBySlug(c *call) answer {
-	if c.vars["app_slug"] != c.s.AppSlug {
-		return notFound()
-	}
-	return ok(c.s.shapeApp())
 }
 
 func listInstallations(c *call) answer {
@@ -61,12 +48,6 @@ func withInstallation(next func(*call, *installation) answer) handler {
 		}
 		return notFound()
 	}
-}
-
-func deleteInstallation(c *call, in *installation) answer {
-	c.s.installs = slices.DeleteFunc(c.s.installs, func(x *installation) bool { return x == in })
-	c.s.emitInstallation(in, "deleted", c.s.bot)
-	return noContent()
 }
 
 func createToken(c *call, in *installation) answer {
@@ -121,14 +102,6 @@ func createToken(c *call, in *installation) answer {
 	return created(body)
 }
 
-func revokeToken(c *call) answer {
-	if c.id.tok == nil {
-		return fail(http.StatusUnauthorized, "Bad credentials")
-	}
-	delete(c.s.tokens, c.id.tok.text)
-	return noContent()
-}
-
 func getRepoInstallation(c *call) answer {
 	if in := c.s.installationFor(c.repo); in != nil {
 		return ok(c.s.shapeInstallation(in))
@@ -153,23 +126,6 @@ func listInstallationRepos(c *call) answer {
 
 func (s *Server) shapeHookConfig() obj {
 	return obj{"url": s.hooks.getURL(), "content_type": "json", "insecure_ssl": "0", "secret": "********"}
-}
-
-func updateHookConfig(c *call) answer {
-	var req struct {
-		URL    *string `json:"url"`
-		Secret *string `json:"secret"`
-	}
-	if a := c.decode(&req); a != nil {
-		return *a
-	}
-	if req.URL != nil {
-		c.s.hooks.setURL(*req.URL)
-	}
-	if req.Secret != nil {
-		return invalid("the webhook's secret cannot be changed on this machine")
-	}
-	return ok(c.s.shapeHookConfig())
 }
 
 func listDeliveries(c *call) answer {
@@ -249,16 +205,6 @@ func (s *Server) shapeProfile(a *account) obj {
 	o["blog"], o["public_repos"], o["public_gists"], o["followers"], o["following"] = "", 0, 0, 0, 0
 	o["created_at"], o["updated_at"] = stamp(a.created), stamp(a.created)
 	return o
-}
-
-func getRateLimit(c *call) answer {
-	one := func(limit int) obj {
-		return obj{"limit": limit, "used": 0, "remaining": limit, "reset": c.s.now().Truncate(time.Hour).Add(time.Hour).Unix()}
-	}
-	return ok(obj{
-		"resources": obj{"core": one(int(c.s.limit.Load())), "search": one(30), "graphql": one(5000), "integration_manifest": one(5000)},
-		"rate":      one(int(c.s.limit.Load())),
-	})
 }
 
 // shapeApp is the App as an integration.

@@ -13,15 +13,9 @@ import (
 var checkOps = map[string]handler{
 	"checks/create":              createCheck,
 	"checks/update":              withCheck(updateCheck),
-	"checks/get":                 withCheck(func(c *call, x *checkRun) answer { return ok(c.s.shapeCheckRun(x)) }),
 	"checks/list-annotations":    withCheck(listAnnotations),
-	"checks/rerequest-run":       withCheck(rerequestRun),
 	"checks/list-for-ref":        listChecks,
 	"checks/list-suites-for-ref": listSuites,
-	"checks/get-suite":           withSuite(func(c *call, su *checkSuite) answer { return ok(c.s.shapeCheckSuite(su)) }),
-	"checks/list-for-suite":      withSuite(func(c *call, su *checkSuite) answer { return c.checkList(su.runs) }),
-	"checks/rerequest-suite":     withSuite(rerequestSuite),
-	"checks/create-suite":        createSuite,
 }
 
 func stampID(n int64) string { return strconv.FormatInt(n, 10) }
@@ -30,17 +24,6 @@ func withCheck(next func(*call, *checkRun) answer) handler {
 	return func(c *call) answer {
 		if x := c.repo.findCheckRun(c.number("check_run_id")); x != nil {
 			return next(c, x)
-		}
-		return notFound()
-	}
-}
-
-func withSuite(next func(*call, *checkSuite) answer) handler {
-	return func(c *call) answer {
-		for _, su := range c.repo.suites {
-			if su.id == c.number("check_suite_id") {
-				return next(c, su)
-			}
 		}
 		return notFound()
 	}
@@ -249,27 +232,4 @@ func listSuites(c *call) answer {
 	}
 	list := slices.DeleteFunc(slices.Clone(c.repo.suites), func(su *checkSuite) bool { return su.head != sha })
 	return counted(c, "check_suites", list, func(su *checkSuite) any { return c.s.shapeCheckSuite(su) })
-}
-
-func createSuite(c *call) answer {
-	var req struct {
-		HeadSHA string `json:"head_sha"`
-	}
-	if a := c.decode(&req); a != nil {
-		return *a
-	}
-	if !c.commitExists(req.HeadSHA) {
-		return fail(http.StatusUnprocessableEntity, "No commit found for SHA: "+req.HeadSHA)
-	}
-	return created(c.s.shapeCheckSuite(c.s.suite(c.repo, req.HeadSHA, "")))
-}
-
-func rerequestRun(c *call, x *checkRun) answer {
-	c.s.emit(c.repo, "check_run", "rerequested", c.actor, obj{"check_run": c.s.shapeCheckRunHook(x)})
-	return created(obj{})
-}
-
-func rerequestSuite(c *call, su *checkSuite) answer {
-	c.s.emit(c.repo, "check_suite", "rerequested", c.actor, obj{"check_suite": c.s.shapeCheckSuite(su)})
-	return created(obj{})
 }

@@ -1,14 +1,12 @@
 package githubtest
 
 import (
-	"encoding/base64"
 	"errors"
 	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -16,17 +14,11 @@ import (
 
 // gitOps are the operations on git's own objects.
 var gitOps = map[string]handler{
-	"git/get-ref":            getRef,
-	"git/list-matching-refs": matchingRefs,
-	"git/create-ref":         createRef,
-	"git/update-ref":         updateRef,
-	"git/delete-ref":         deleteRef,
-	"git/create-blob":        createBlob,
-	"git/get-blob":           getBlob,
-	"git/create-tree":        createTree,
-	"git/get-tree":           getTree,
-	"git/create-commit":      createCommit,
-	"git/get-commit":         getGitCommit,
+	"git/get-ref":       getRef,
+	"git/create-ref":    createRef,
+	"git/update-ref":    updateRef,
+	"git/create-tree":   createTree,
+	"git/create-commit": createCommit,
 }
 
 func (c *call) shapeRef(ref string) any {
@@ -50,17 +42,6 @@ func getRef(c *call) answer {
 		return notFound()
 	}
 	return ok(c.shapeRef(ref))
-}
-
-func matchingRefs(c *call) answer {
-	var list []string
-	for ref := range c.repo.refs {
-		if strings.HasPrefix(ref, "refs/"+c.vars["ref"]) {
-			list = append(list, ref)
-		}
-	}
-	sort.Strings(list)
-	return listing(c, list, c.shapeRef)
 }
 
 // commitExists says whether an id is that of a commit here.
@@ -187,53 +168,6 @@ func updateRef(c *call) answer {
 		return invalid(err.Error())
 	}
 	return ok(c.shapeRef(ref))
-}
-
-func deleteRef(c *call) answer {
-	ref := "refs/" + c.vars["ref"]
-	if c.repo.refs[ref] == "" {
-		return fail(http.StatusUnprocessableEntity, "Reference does not exist")
-	}
-	if a := c.guardRef(ref, c.repo.refs[ref], zeroSHA); a != nil {
-		return *a
-	}
-	if err := c.s.setRef(c.repo, ref, zeroSHA, c.actor); err != nil {
-		return invalid(err.Error())
-	}
-	return noContent()
-}
-
-func createBlob(c *call) answer {
-	var req struct{ Content, Encoding string }
-	if a := c.decode(&req); a != nil {
-		return *a
-	}
-	data := []byte(req.Content)
-	if req.Encoding == "base64" {
-		var err error
-		if data, err = base64.StdEncoding.DecodeString(strings.ReplaceAll(req.Content, "\n", "")); err != nil {
-			return fail(http.StatusUnprocessableEntity, "content is not valid Base64")
-		}
-	}
-	sha, err := c.repo.write("blob", string(data))
-	if err != nil {
-		return invalid(err.Error())
-	}
-	return created(obj{"url": c.s.api(c.repo) + "/git/blobs/" + sha, "sha": sha})
-}
-
-func getBlob(c *call) answer {
-	sha := c.vars["file_sha"]
-	if !isHex(sha) {
-		return fail(http.StatusUnprocessableEntity, "The sha parameter must be exactly 40 characters and contain only [0-9a-f].")
-	}
-	kind, text, err := c.s.object(c.repo, sha)
-	if err != nil || kind != "blob" {
-		return notFound()
-	}
-	return ok(obj{
-		"content": wrap64(text), "encoding": "base64", "url": c.s.api(c.repo) + "/git/blobs/" + sha, "sha": sha, "size": len(text), "node_id": "B_" + sha,
-	})
 }
 
 func isHex(sha string) bool {

@@ -30,28 +30,6 @@ func getPermission(c *call) answer {
 	return ok(obj{"permission": coarse, "role_name": role, "user": user})
 }
 
-func checkCollaborator(c *call) answer {
-	a := c.s.accounts[strings.ToLower(c.vars["username"])]
-	if a == nil || a != c.repo.owner && c.repo.roles[strings.ToLower(a.login)] == "" {
-		return notFound()
-	}
-	return noContent()
-}
-
-func listCollaborators(c *call) answer {
-	var list []*account
-	for _, a := range c.s.order {
-		if a == c.repo.owner || c.repo.roles[strings.ToLower(a.login)] != "" {
-			list = append(list, a)
-		}
-	}
-	return listing(c, list, func(a *account) any {
-		o := c.s.shapeUser(a).(obj)
-		o["role_name"] = c.repo.role(a)
-		return o
-	})
-}
-
 func getRules(c *call) answer {
 	rules := slices.DeleteFunc(slices.Clone(c.repo.rules), func(r Rule) bool { return !r.matches(c.vars["branch"]) })
 	return listing(c, rules, func(r Rule) any {
@@ -120,29 +98,6 @@ func mergeBranches(c *call) answer {
 	return created(c.s.shapeCommit(c.repo, merge))
 }
 
-func createStatus(c *call) answer {
-	var req struct {
-		State       string `json:"state"`
-		Context     string `json:"context"`
-		Description string `json:"description"`
-		TargetURL   string `json:"target_url"`
-	}
-	if a := c.decode(&req); a != nil {
-		return *a
-	}
-	sha, found := c.s.resolve(c.repo, c.vars["sha"])
-	if !found || !slices.Contains([]string{"error", "failure", "pending", "success"}, req.State) {
-		return invalidField("Status", "state", "invalid", "No commit found for SHA: "+c.vars["sha"])
-	}
-	if req.Context == "" {
-		req.Context = "default"
-	}
-	st := c.s.addStatus(c.repo, c.actor, commitStatus{sha: sha, state: req.State, context: req.Context, description: req.Description, target: req.TargetURL})
-	o := c.s.shapeStatus(c.repo, st)
-	o["creator"] = c.s.shapeUser(st.user)
-	return created(o)
-}
-
 // statuses lists the statuses of a commit, the newest first.
 func (c *call) statuses() (string, []*commitStatus, bool) {
 	sha, found := c.at(c.vars["ref"])
@@ -154,18 +109,6 @@ func (c *call) statuses() (string, []*commitStatus, bool) {
 	}
 	slices.Reverse(list)
 	return sha, list, found
-}
-
-func listStatuses(c *call) answer {
-	_, list, found := c.statuses()
-	if !found {
-		return notFound()
-	}
-	return listing(c, list, func(st *commitStatus) any {
-		o := c.s.shapeStatus(c.repo, st)
-		o["creator"] = c.s.shapeUser(st.user)
-		return o
-	})
 }
 
 func combinedStatus(c *call) answer {
@@ -194,14 +137,4 @@ func combinedStatus(c *call) answer {
 	return answer{status: http.StatusOK, header: header, body: obj{
 		"state": state, "statuses": rows, "sha": sha, "total_count": len(newest), "repository": c.s.shapeRepo(c.repo), "commit_url": url, "url": url + "/status",
 	}}
-}
-
-func pullsOfCommit(c *call) answer {
-	var list []*pull
-	for _, p := range c.repo.pulls() {
-		if c.s.isAncestor(c.repo, c.vars["commit_sha"], p.headSHA) && !c.s.isAncestor(c.repo, c.vars["commit_sha"], p.baseSHA) {
-			list = append(list, p)
-		}
-	}
-	return listing(c, list, func(p *pull) any { return c.s.shapePullSimple(p) })
 }

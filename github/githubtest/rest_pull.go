@@ -18,11 +18,6 @@ var pullOps = map[string]handler{
 	"pulls/list-files":        withPull(listFiles),
 	"pulls/list-commits":      withPull(listPullCommits),
 	"pulls/merge":             withPull(mergePull),
-	"pulls/check-if-merged":   withPull(checkMerged),
-	"pulls/update-branch":     withPull(updateBranch),
-	"pulls/list-requested-reviewers": withPull(func(*call, *pull) answer {
-		return ok(obj{"users": []any{}, "teams": []any{}})
-	}),
 }
 
 func withPull(next func(*call, *pull) answer) handler {
@@ -210,43 +205,4 @@ func mergePull(c *call, p *pull) answer {
 		return fail(http.StatusMethodNotAllowed, "Pull Request has merge conflicts")
 	}
 	return ok(obj{"sha": sha, "merged": true, "message": "Pull Request successfully merged"})
-}
-
-func checkMerged(_ *call, p *pull) answer {
-	if p.merged.IsZero() {
-		return notFound()
-	}
-	return noContent()
-}
-
-// updateBranch merges the base into the head.
-func updateBranch(c *call, p *pull) answer {
-	var req struct {
-		Expected string `json:"expected_head_sha"`
-	}
-	if a := c.decode(&req); a != nil {
-		return *a
-	}
-	if c.id.kind == identInstallation && !grants(c.id.tok.perms, "contents:write") {
-		return fail(http.StatusForbidden, "Resource not accessible by integration")
-	}
-	base := c.repo.refs["refs/heads/"+p.baseRef]
-	if req.Expected != "" && req.Expected != p.headSHA {
-		return fail(http.StatusUnprocessableEntity, "expected head sha didn’t match current head ref.")
-	}
-	if c.s.isAncestor(c.repo, base, p.headSHA) {
-		return fail(http.StatusUnprocessableEntity, "There are no new commits on the base branch.")
-	}
-	tree, err := c.s.mergeTree(c.repo, base, p.headSHA)
-	if err != nil {
-		return fail(http.StatusUnprocessableEntity, "merge conflict between base and head")
-	}
-	sha, err := c.s.commitTree(c.repo, tree, []string{p.headSHA, base}, c.actor, "Merge branch '"+p.baseRef+"' into "+p.headRef)
-	if err == nil {
-		err = c.s.setRef(c.repo, "refs/heads/"+p.headRef, sha, c.actor)
-	}
-	if err != nil {
-		return fail(http.StatusUnprocessableEntity, "merge conflict between base and head")
-	}
-	return answer{status: http.StatusAccepted, body: obj{"message": "Updating pull request branch.", "url": fmt.Sprintf("%s/pulls/%d", c.s.api(c.repo), p.number)}}
 }

@@ -15,25 +15,15 @@ import (
 
 // repoOps are the operations on a repository and what is in it.
 var repoOps = map[string]handler{
-	"repos/get":                                       func(c *call) answer { return ok(c.s.shapeRepo(c.repo)) },
-	"repos/get-content":                               getContent,
-	"repos/get-readme":                                func(c *call) answer { c.vars["path"] = "README.md"; return getContent(c) },
-	"repos/get-branch":                                getBranch,
-	"repos/list-branches":                             listBranches,
-	"repos/get-commit":                                getCommit,
-	"repos/list-commits":                              listCommits,
-	"repos/compare-commits-with-basehead":             compareCommits,
-	"repos/get-collaborator-permission-level":         getPermission,
-	"repos/check-collaborator":                        checkCollaborator,
-	"repos/list-collaborators":                        listCollaborators,
-	"repos/get-branch-rules":                          getRules,
-	"repos/merge":                                     mergeBranches,
-	"repos/create-commit-status":                      createStatus,
-	"repos/get-combined-status-for-ref":               combinedStatus,
-	"repos/list-commit-statuses-for-ref":              listStatuses,
-	"repos/list-pull-requests-associated-with-commit": pullsOfCommit,
-	"repos/list-branches-for-head-commit":             branchesWhereHead,
-	"repos/create-or-update-file-contents":            putContent,
+	"repos/get":                               func(c *call) answer { return ok(c.s.shapeRepo(c.repo)) },
+	"repos/get-content":                       getContent,
+	"repos/get-commit":                        getCommit,
+	"repos/compare-commits-with-basehead":     compareCommits,
+	"repos/get-collaborator-permission-level": getPermission,
+	"repos/get-branch-rules":                  getRules,
+	"repos/merge":                             mergeBranches,
+	"repos/get-combined-status-for-ref":       combinedStatus,
+	"repos/create-or-update-file-contents":    putContent,
 }
 
 // at resolves the commit that ?ref= names, or the default branch.
@@ -188,10 +178,6 @@ func (c *call) refuseWorkflows(files ...string) *answer {
 	return nil
 }
 
-func (c *call) protected(branch string) bool {
-	return slices.ContainsFunc(c.repo.rules, func(r Rule) bool { return r.matches(branch) })
-}
-
 // matches compares as the hook does: * stands for anything.
 func (r Rule) matches(branch string) bool {
 	parts := strings.Split(r.Pattern, "*")
@@ -212,23 +198,6 @@ func (r Rule) matches(branch string) bool {
 	return strings.HasSuffix(rest, parts[len(parts)-1])
 }
 
-func getBranch(c *call) answer {
-	sha := c.repo.refs["refs/heads/"+c.vars["branch"]]
-	if sha == "" {
-		return fail(http.StatusNotFound, "Branch not found")
-	}
-	at, err := c.s.commitAt(c.repo, sha)
-	if err != nil {
-		return notFound()
-	}
-	self := c.s.api(c.repo) + "/branches/" + c.vars["branch"]
-	return ok(obj{
-		"name": c.vars["branch"], "commit": c.s.shapeCommit(c.repo, at), "protected": c.protected(c.vars["branch"]),
-		"_links": obj{"self": self, "html": c.s.html(c.repo) + "/tree/" + c.vars["branch"]}, "protection_url": self + "/protection",
-		"protection": obj{"enabled": false, "required_status_checks": obj{"enforcement_level": "off", "contexts": []any{}, "checks": []any{}}},
-	})
-}
-
 func (c *call) branches() []string {
 	var names []string
 	for ref := range c.repo.refs {
@@ -238,18 +207,6 @@ func (c *call) branches() []string {
 	}
 	sort.Strings(names)
 	return names
-}
-
-func (c *call) shortBranch(name string) any {
-	sha := c.repo.refs["refs/heads/"+name]
-	return obj{"name": name, "commit": obj{"sha": sha, "url": c.s.api(c.repo) + "/commits/" + sha}, "protected": c.protected(name)}
-}
-
-func listBranches(c *call) answer { return listing(c, c.branches(), c.shortBranch) }
-
-func branchesWhereHead(c *call) answer {
-	names := slices.DeleteFunc(c.branches(), func(n string) bool { return c.repo.refs["refs/heads/"+n] != c.vars["commit_sha"] })
-	return listing(c, names, c.shortBranch)
 }
 
 func (c *call) shapeFiles(files []fileDiff, sha string) []any {
@@ -307,25 +264,6 @@ func getCommit(c *call) answer {
 }
 
 const emptyTree = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-
-func listCommits(c *call) answer {
-	q := c.r.URL.Query()
-	sha, found := c.at(q.Get("sha"))
-	if !found {
-		return notFound()
-	}
-	list, err := c.s.commits(c.repo, sha)
-	if path := q.Get("path"); path != "" && err == nil {
-		var out string
-		out, err = c.s.once(c.repo, "log", "--format=%H", sha, "--", path)
-		list = slices.DeleteFunc(list, func(i commitInfo) bool { return !strings.Contains(out, i.SHA) })
-	}
-	if err != nil {
-		return notFound()
-	}
-	list = list[:min(len(list), 1000)]
-	return listing(c, list, func(i commitInfo) any { return c.s.shapeCommit(c.repo, i) })
-}
 
 func compareCommits(c *call) answer {
 	baseRef, headRef, found := strings.Cut(c.vars["basehead"], "...")

@@ -1,9 +1,7 @@
 package githubtest
 
 import (
-	"net/http"
 	"slices"
-	"sort"
 	"strings"
 )
 
@@ -12,18 +10,10 @@ var reviewOps = map[string]handler{
 	"pulls/list-reviews":                    withPull(listReviews),
 	"pulls/create-review":                   withPull(createReview),
 	"pulls/get-review":                      withReview(func(c *call, rv *review) answer { return ok(c.s.shapeReview(rv)) }),
-	"pulls/update-review":                   withReview(updateReview),
-	"pulls/submit-review":                   withReview(submitReview),
-	"pulls/dismiss-review":                  withReview(dismissReview),
-	"pulls/delete-pending-review":           withReview(deletePending),
 	"pulls/list-comments-for-review":        withReview(reviewCommentsOf),
 	"pulls/list-review-comments":            withPull(listReviewComments),
-	"pulls/list-review-comments-for-repo":   listRepoReviewComments,
 	"pulls/create-review-comment":           withPull(createReviewComment),
 	"pulls/create-reply-for-review-comment": withPull(replyToComment),
-	"pulls/get-review-comment":              withReviewComment(func(c *call, x *reviewComment) answer { return ok(c.s.shapeReviewComment(x)) }),
-	"pulls/update-review-comment":           withReviewComment(updateReviewComment),
-	"pulls/delete-review-comment":           withReviewComment(deleteReviewComment),
 }
 
 func withReview(next func(*call, *review) answer) handler {
@@ -35,15 +25,6 @@ func withReview(next func(*call, *review) answer) handler {
 		}
 		return notFound()
 	})
-}
-
-func withReviewComment(next func(*call, *reviewComment) answer) handler {
-	return func(c *call) answer {
-		if x := c.repo.findReviewComment(c.number("comment_id")); x != nil {
-			return next(c, x)
-		}
-		return notFound()
-	}
 }
 
 func listReviews(c *call, p *pull) answer {
@@ -67,61 +48,6 @@ func createReview(c *call, p *pull) answer {
 	return ok(c.s.shapeReview(rv))
 }
 
-func updateReview(c *call, rv *review) answer {
-	body, a := c.bodyOf("PullRequestReview")
-	if a != nil {
-		return *a
-	}
-	c.s.editReview(rv, c.actor, body)
-	return ok(c.s.shapeReview(rv))
-}
-
-func submitReview(c *call, rv *review) answer {
-	var req struct{ Body, Event string }
-	if a := c.decode(&req); a != nil {
-		return *a
-	}
-	state := reviewStates[req.Event]
-	switch {
-	case rv.state != "PENDING" || rv.user != c.actor:
-		return fail(http.StatusUnprocessableEntity, "Can not submit a review that is not pending")
-	case state == "" || state == "PENDING":
-		return invalid("Variable $event of type PullRequestReviewEvent was provided invalid value")
-	case rv.pull.user == c.actor && state != "COMMENTED":
-		return invalid("Review Can not approve your own pull request")
-	}
-	if req.Body != "" {
-		rv.body = req.Body
-	}
-	rv.state, rv.submitted = state, c.s.now()
-	c.s.emitReview(rv, c.actor)
-	return ok(c.s.shapeReview(rv))
-}
-
-func dismissReview(c *call, rv *review) answer {
-	var req struct{ Message string }
-	if a := c.decode(&req); a != nil {
-		return *a
-	}
-	if err := c.s.dismiss(rv, c.actor, req.Message); err != nil {
-		return invalid(err.Error())
-	}
-	return ok(c.s.shapeReview(rv))
-}
-
-func deletePending(c *call, rv *review) answer {
-	if rv.state != "PENDING" {
-		return fail(http.StatusUnprocessableEntity, "Can not delete a non-pending pull request review")
-	}
-	p := rv.pull
-	for _, t := range p.threads {
-		t.comments = slices.DeleteFunc(t.comments, func(x *reviewComment) bool { return x.review == rv })
-	}
-	p.threads = slices.DeleteFunc(p.threads, func(t *thread) bool { return len(t.comments) == 0 })
-	p.reviews = slices.DeleteFunc(p.reviews, func(x *review) bool { return x == rv })
-	return ok(c.s.shapeReview(rv))
-}
-
 func reviewCommentsOf(c *call, rv *review) answer {
 	list := slices.DeleteFunc(rv.pull.reviewComments(), func(x *reviewComment) bool { return x.review != rv })
 	return listing(c, list, func(x *reviewComment) any { return c.s.shapeReviewComment(x) })
@@ -140,15 +66,6 @@ func (c *call) visible(list []*reviewComment) []*reviewComment {
 
 func listReviewComments(c *call, p *pull) answer {
 	return listing(c, c.visible(p.reviewComments()), func(x *reviewComment) any { return c.s.shapeReviewComment(x) })
-}
-
-func listRepoReviewComments(c *call) answer {
-	var list []*reviewComment
-	for _, p := range c.repo.pulls() {
-		list = append(list, p.reviewComments()...)
-	}
-	sort.Slice(list, func(i, j int) bool { return list[i].id < list[j].id })
-	return listing(c, c.visible(list), func(x *reviewComment) any { return c.s.shapeReviewComment(x) })
 }
 
 func createReviewComment(c *call, p *pull) answer {
@@ -198,24 +115,4 @@ func replyToComment(c *call, p *pull) answer {
 		return invalid(err.Error())
 	}
 	return created(c.s.shapeReviewComment(answered))
-}
-
-func updateReviewComment(c *call, x *reviewComment) answer {
-	body, a := c.bodyOf("PullRequestReviewComment")
-	if a != nil {
-		return *a
-	}
-	if !c.mayEdit(x.user) {
-		return fail(http.StatusForbidden, "Must have write access to this repository.")
-	}
-	c.s.editReviewComment(x, c.actor, body)
-	return ok(c.s.shapeReviewComment(x))
-}
-
-func deleteReviewComment(c *call, x *reviewComment) answer {
-	if !c.mayEdit(x.user) {
-		return fail(http.StatusForbidden, "Must have write access to this repository.")
-	}
-	c.s.deleteReviewComment(x, c.actor)
-	return noContent()
 }

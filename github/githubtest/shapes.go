@@ -135,10 +135,6 @@ func rollup(address string, list []*reaction) obj {
 	return o
 }
 
-func (s *Server) shapeReaction(r *reaction) obj {
-	return obj{"id": r.id, "node_id": r.node, "user": s.shapeUser(r.user), "content": r.content, "created_at": stamp(r.at)}
-}
-
 func (i *issue) kindPath() string {
 	if i.pull != nil {
 		return "pull"
