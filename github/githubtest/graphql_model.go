@@ -264,14 +264,8 @@ func (c *call) allows(mutation string) bool {
 // of the same thing in REST.
 var otherMutations = map[string][]string{
 	"addPullRequestReviewThreadReply": {"pull_requests:write"},
-	"minimizeComment":                 {"issues:write"},
-	"unminimizeComment":               {"issues:write"},
-	"addComment":                      {"issues:write"},
-	"dismissPullRequestReview":        {"pull_requests:write"},
 	"enqueuePullRequest":              {"pull_requests:write", "contents:write"},
 	"dequeuePullRequest":              {"pull_requests:write", "contents:write"},
-	"addReaction":                     {"issues:write"},
-	"removeReaction":                  {"issues:write"},
 }
 
 func (c *call) gqlComment(x *comment) gqlNode {

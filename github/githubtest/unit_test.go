@@ -52,8 +52,6 @@ func TestGraphQL(t *testing.T) {
 		{"state of the merge", `{repository(owner:"acme",name:"shop"){pullRequest(number:2){mergeable mergeStateStatus headRefOid reviews(first:1){nodes{state}}}}}`, nil, `"mergeable":"MERGEABLE"`},
 		{"reply", `mutation($id:ID!){addPullRequestReviewThreadReply(input:{pullRequestReviewThreadId:$id,body:"Done."}){comment{body}}}`,
 			map[string]any{"id": pulls[0].Threads[0].Node}, `"comment":{"body":"Done."}`},
-		{"comment", `mutation($id:ID!){addComment(input:{subjectId:$id,body:"By GraphQL"}){commentEdge{node{body}}}}`,
-			map[string]any{"id": issue.GetNodeID()}, `"By GraphQL"`},
 		{"no such node", `mutation{resolveReviewThread(input:{threadId:"PRRT_none"}){thread{id}}}`, nil, `"type":"NOT_FOUND"`},
 		{"a node of another kind", `mutation($id:ID!){resolveReviewThread(input:{threadId:$id}){thread{id}}}`,
 			map[string]any{"id": issue.GetNodeID()}, `"type":"NOT_FOUND"`},
