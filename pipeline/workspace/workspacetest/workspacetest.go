@@ -1,5 +1,5 @@
-// Package workspacetest holds the workspace that most tests use, and the conformance suite
-// that it passes together with the one of package sandbox.
+// Package workspacetest holds the workspace that most tests use. A suite of the laboratory
+// holds it and the one of package sandbox to the same.
 //
 // A [Spaces] opens work trees in a temporary directory: real files and real git, by the
 // code that a worker runs, but in the test's own process. Commands are the tests' own: they
