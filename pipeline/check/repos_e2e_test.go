@@ -4,6 +4,7 @@ package check
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -23,6 +24,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 )
+
+var everything = flag.Bool("all", false, "try what takes minutes, too")
+
+func init() { live = true }
+
+func TestMain(m *testing.M) { sandboxtest.Main(m) }
 
 // Covers B4 and lessons 9: small repositories of many kinds are tested for real, in
 // the sandbox, or what is missing is told by name. Each is an archive in
