@@ -1,5 +1,6 @@
 // Package cheats has the corpus of changes that cheat, and of honest ones that look like
-// them: tests that play it tell how many are caught, and how many disturbed.
+// them: tests that play it tell how many are caught, and how many disturbed. Beside it are
+// small repositories of many kinds, whose tests are run for real.
 package cheats
 
 import (
