@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"forge/cmd/forge/server/servertest"
 	"forge/lab/browsertest"
@@ -25,7 +26,7 @@ func TestBrowserEveryPage(t *testing.T) {
 	var deliveries []string
 	ts.must(ts.s.DB.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 		_, err := ts.s.DB.SaveLearnings(ctx, tx, []pipeline.Learning{{Key: "k", Scope: "repo:" + greetRepo, Type: pipeline.LearningSemantic,
-			Source: pipeline.SourceReflection, Content: "Greet with a comma", Context: "in scripts", Base: 0.7, Weight: 1, State: pipeline.LearningActive}})
+			Source: pipeline.SourceReflection, Content: "Greet with a comma", Context: "in scripts", Base: 0.7, Weight: 1, Created: time.Now(), State: pipeline.LearningActive}})
 		return err
 	}))
 	list, err := ts.s.DB.Deliveries(t.Context(), store.DeliveryFilter{Repo: greetRepo})
