@@ -2,6 +2,9 @@ package notify
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
@@ -37,6 +40,11 @@ func newTold(t *testing.T, kind string, statuses ...int) (*Notifier, *[]string, 
 			return
 		}
 		body, _ := io.ReadAll(r.Body)
+		mac := hmac.New(sha256.New, []byte("0123456789abcdef"))
+		mac.Write(body)
+		if sig := r.Header.Get("X-Forge-Signature-256"); kind == Webhook && sig != "sha256="+hex.EncodeToString(mac.Sum(nil)) {
+			t.Errorf("the signature is %s", sig)
+		}
 		got = append(got, string(body))
 	}))
 	t.Cleanup(receiver.Close)
