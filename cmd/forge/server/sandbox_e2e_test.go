@@ -23,7 +23,6 @@ func TestInSandbox(t *testing.T) {
 		"shipping":              TestShip,
 		"the base moves":        TestBaseMoved,
 		"commits by the API":    TestRunWithSignedCommits,
-		"a subscriber of a run": TestSubscriberOfARun,
 		"ten thousand webhooks": TestTenThousandDeliveries,
 	} {
 		t.Run(name, test)
