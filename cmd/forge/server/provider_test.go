@@ -60,12 +60,6 @@ func newProvider(t *testing.T, door func(call int, w http.ResponseWriter) bool) 
 	return p
 }
 
-func (p *provider) called() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.calls
-}
-
 // env is the environment of a server that uses the provider.
 func (p *provider) env() map[string]string {
 	return map[string]string{"FORGE_MODEL": "openai/tape", "OPENAI_BASE_URL": p.url + "/v1", "OPENAI_API_KEY": providerKey}
