@@ -10,16 +10,18 @@ import (
 )
 
 const (
-	smallGo = "-- go.mod --\nmodule example.com/m\n\ngo 1.21\n-- m.go --\npackage m\n\nfunc Add(a, b int) int { return a + b }\n" +
-		"-- m_test.go --\npackage m\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tif got := Add(1, 2); got != 3 {\n\t\tt.Fatal(got)\n\t}\n}\n\n" +
+	smallGo = "-- go.mod --\nmodule example.com/m\n\ngo 1.21\n-- m.go --\npackage m\n\n" +
+		"func Add(a, b int) int { return a + b }\n" +
+		"-- m_test.go --\npackage m\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tif got := Add(1, 2); got != 3 {\n" +
+		"\t\tt.Fatal(got)\n\t}\n}\n\n" +
 		"func TestZero(t *testing.T) {\n\tif Add(0, 0) != 0 {\n\t\tt.Fatal()\n\t}\n}\n"
 	// A crate, with what stands for cargo.
-	smallRust = "-- Cargo.toml --\n[package]\nname = \"calc\"\nversion = \"0.1.0\"\n-- cargo.py --\nsource = open(\"src/lib.rs\").read()\nbad = \"sum()\" not in source and \"17\" in source\n" +
-		"print(\"test tests::sums ... \" + (\"FAILED\" if bad else \"ok\") + \"\\n\\ntest result: %s. 0 passed; 0 failed\" % (\"FAILED\" if bad else \"ok\"))\nraise SystemExit(101 if bad else 0)\n" +
-		"-- src/lib.rs --\npub fn total(xs: &[i64]) -> i64 {\n    xs.iter().sum()\n}\n\n#[cfg(test)]\nmod tests {\n    use super::*;\n\n    #[test]\n    fn sums() {\n        assert_eq!(total(&[8, 9]), 17);\n    }\n}\n"
-)
-
-const (
+	smallRust = "-- Cargo.toml --\n[package]\nname = \"calc\"\nversion = \"0.1.0\"\n-- cargo.py --\n" +
+		"source = open(\"src/lib.rs\").read()\nbad = \"sum()\" not in source and \"17\" in source\n" +
+		"print(\"test tests::sums ... \" + (\"FAILED\" if bad else \"ok\")" +
+		" + \"\\n\\ntest result: %s. 0 passed; 0 failed\" % (\"FAILED\" if bad else \"ok\"))\nraise SystemExit(101 if bad else 0)\n" +
+		"-- src/lib.rs --\npub fn total(xs: &[i64]) -> i64 {\n    xs.iter().sum()\n}\n\n#[cfg(test)]\nmod tests {\n" +
+		"    use super::*;\n\n    #[test]\n    fn sums() {\n        assert_eq!(total(&[8, 9]), 17);\n    }\n}\n"
 	// A script whose target comes by an include, and a shell's tests.
 	smallMake = "-- calc.py --\ndef sign(n):\n    return (n > 0) - (n < 0)\n-- Makefile --\ninclude mk/rules.mk\n" +
 		"-- mk/rules.mk --\ntest: prove\nprove:\n\tpython3 prove.py\n.PHONY: test prove\n" +
@@ -41,31 +43,44 @@ func TestRules(t *testing.T) {
 		reason  bool     // the reviewer has one for each test that changed
 		ok      bool
 	}{
-		"removed": {base: smallGo, edits: []string{"func TestZero(t *testing.T) {\n\tif Add(0, 0) != 0 {\n\t\tt.Fatal()\n\t}\n}\n", ""},
+		"removed": {base: smallGo, edits: []string{"func TestZero(t *testing.T) {\n\tif Add(0, 0) != 0 {\n\t\tt.Fatal()\n\t}\n" +
+			"}\n", ""},
 			want: []string{"tampered tests.removed "}},
-		"skipped":  {base: smallGo, edits: []string{"if got := Add", "t.Skip()\n\tif got := Add"}, want: []string{"tampered tests.skipped "}},
-		"weakened": {base: smallGo, edits: []string{"a + b", "a - b", "got != 3", "got == 3"}, want: []string{"changed passed example.com/m.TestAdd"}},
-		"unasked": {base: smallGo, edits: []string{"a + b", "a + b + 1", "got != 3", "got != 4", "Add(0, 0) != 0", "Add(0, 0) != 1"},
+		"skipped": {base: smallGo, edits: []string{"if got := Add", "t.Skip()\n" +
+			"\tif got := Add"}, want: []string{"tampered tests.skipped "}},
+		"weakened": {base: smallGo, edits: []string{"a + b", "a - b", "got != 3",
+			"got == 3"}, want: []string{"changed passed example.com/m.TestAdd"}},
+		"unasked": {base: smallGo, edits: []string{"a + b", "a + b + 1", "got != 3", "got != 4", "Add(0, 0) != 0",
+			"Add(0, 0) != 1"},
 			want: []string{"changed passed example.com/m.TestAdd", "changed passed example.com/m.TestZero"}},
 		"asked": {base: smallGo, reason: true, ok: true,
 			edits: []string{"a + b", "a + b + 1", "got != 3", "got != 4", "Add(0, 0) != 0", "Add(0, 0) != 1"},
 			want:  []string{"changed passed example.com/m.TestAdd", "changed passed example.com/m.TestZero"}},
 		"renamed":   {base: smallGo, edits: []string{"TestZero", "TestNothing"}, ok: true},
 		"rewritten": {base: smallGo, edits: []string{"{ return a + b }", "{\n\ta += b\n\treturn a\n}"}, ok: true},
-		"new":       {base: smallGo, edits: []string{"func TestZero", "func TestMore(t *testing.T) {\n\tif got := Add(2, 2); got != 4 {\n\t\tt.Fatal(got)\n\t}\n}\n\nfunc TestZero"}, ok: true},
-		"other arguments": {base: smallGo, reason: true, ok: true, edits: []string{"a, b int) int { return a + b", "a, b, c int) int { return a + b + c",
+		"new": {base: smallGo, edits: []string{"func TestZero", "func TestMore(t *testing.T) {\n" +
+			"\tif got := Add(2, 2); got != 4 {\n\t\tt.Fatal(got)\n\t}\n}\n\nfunc TestZero"}, ok: true},
+		"other arguments": {base: smallGo, reason: true, ok: true, edits: []string{"a, b int) int { return a + b",
+			"a, b, c int) int { return a + b + c",
 			"Add(1, 2)", "Add(1, 2, 0)", "Add(0, 0)", "Add(0, 0, 0)"},
-			want: []string{"changed passed example.com/m.TestAdd: it could not ", "changed passed example.com/m.TestZero: it could not "}},
-		"a helper": {base: smallGo + "-- same_test.go --\npackage m\n\nimport \"testing\"\n\nfunc same(t *testing.T, got, want int) {\n\tif got != want {\n\t\tt.Fatal(got)\n\t}\n}\n\n" +
-			"func TestSame(t *testing.T) { same(t, Add(2, 1), 3) }\n", edits: []string{"a + b", "a - b", "got != 3", "got != -1", "got != want", "got == want"},
+			want: []string{"changed passed example.com/m.TestAdd: it could not ",
+				"changed passed example.com/m.TestZero: it could not "}},
+		"a helper": {base: smallGo + "-- same_test.go --\npackage m\n\nimport \"testing\"\n\n" +
+			"func same(t *testing.T, got, want int) {\n\tif got != want {\n\t\tt.Fatal(got)\n\t}\n}\n\n" +
+			"func TestSame(t *testing.T) { same(t, Add(2, 1), 3) }\n", edits: []string{"a + b", "a - b", "got != 3", "got != -1",
+			"got != want", "got == want"},
 			want: []string{"changed passed example.com/m.TestAdd", "changed passed example.com/m.TestSame"}},
-		"what a script runs": {base: smallMake, command: "make test", edits: []string{"(n > 0) - (n < 0)", "n", "prove:\n\tpython3 prove.py\n", "prove:\n\t@true\n"},
+		"what a script runs": {base: smallMake, command: "make test", edits: []string{"(n > 0) - (n < 0)", "n", "prove:\n" +
+			"\tpython3 prove.py\n", "prove:\n\t@true\n"},
 			want: []string{"changed passed make test"}},
-		"by chance": {base: smallShell, command: "sh t.sh", edits: []string{"echo 3\n", "if [ -e mark ]; then echo 3; else touch mark; fi\n"},
+		"by chance": {base: smallShell, command: "sh t.sh", edits: []string{"echo 3\n",
+			"if [ -e mark ]; then echo 3; else touch mark; fi\n"},
 			want: []string{"failed adds: "}},
-		"Rust, weakened": {base: smallRust, command: "python3 cargo.py", edits: []string{"xs.iter().sum()", "xs.len() as i64", "assert_eq!(total(&[8, 9]), 17)", "assert!(total(&[8, 9]) > 0)"},
+		"Rust, weakened": {base: smallRust, command: "python3 cargo.py", edits: []string{"xs.iter().sum()", "xs.len() as i64",
+			"assert_eq!(total(&[8, 9]), 17)", "assert!(total(&[8, 9]) > 0)"},
 			want: []string{"changed passed "}},
-		"Rust, more": {base: smallRust, command: "python3 cargo.py", edits: []string{"17);", "17);\n        assert_eq!(total(&[]), 0);"}, ok: true},
+		"Rust, more": {base: smallRust, command: "python3 cargo.py", edits: []string{"17);", "17);\n" +
+			"        assert_eq!(total(&[]), 0);"}, ok: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
