@@ -105,30 +105,3 @@ func FuzzProject(f *testing.F) {
 func folds(raw []byte) bool {
 	return strings.ToLower(string(raw)) != string(raw)
 }
-
-func BenchmarkDecode(b *testing.B) {
-	var largest []byte
-	for _, p := range payloads(b) {
-		if len(p) > len(largest) && json.Unmarshal(p, new(payload)) == nil {
-			largest = p
-		}
-	}
-	b.Run("whole", func(b *testing.B) {
-		b.SetBytes(int64(len(largest)))
-		for b.Loop() {
-			var d payload
-			if err := json.Unmarshal(largest, &d); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("projected", func(b *testing.B) {
-		b.SetBytes(int64(len(largest)))
-		for b.Loop() {
-			var d payload
-			if err := unmarshal("pull_request", largest, &d); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}

@@ -289,38 +289,6 @@ func TestFeedback(t *testing.T) {
 	}
 }
 
-func manyDecisions(n int) (out []Decision) {
-	rng := rand.New(rand.NewPCG(5, 6))
-	for i := range n {
-		f := finding(fmt.Sprint("rule", rng.IntN(40)), fmt.Sprintf("d%d/e%d/f%d.go", rng.IntN(8), rng.IntN(6), rng.IntN(30)), "info",
-			math.Round(100*rng.Float64())/100)
-		f.Category = []pipeline.Category{"style", "tests", "correctness", "performance"}[rng.IntN(4)]
-		f.Message, f.Code = fmt.Sprintf("the name number%d says little", i), fmt.Sprintf("func name%d() {", i)
-		if i%5 == 0 {
-			f.Rule = ""
-		}
-		out = append(out, Decision{Finding: f, Dismissed: rng.IntN(2) == 0, Actor: pipeline.Actor{ID: int64(rng.IntN(12))}, Weight: 0.8,
-			At: day(100 - float64(i)/100)})
-	}
-	return out
-}
-
-func BenchmarkNewPredictor(b *testing.B) {
-	list := manyDecisions(10_000)
-	for b.Loop() {
-		New(list, target, day(101))
-	}
-}
-
-func BenchmarkPredict(b *testing.B) {
-	list := manyDecisions(10_000)
-	p := New(list, target, day(101))
-	f := list[1].Finding
-	for b.Loop() {
-		p.Predict(&f)
-	}
-}
-
 // What one person does not want to hear is held back for them, not for others; what is
 // said in some words, or about some name, by those.
 func TestPredictTextAndPerson(t *testing.T) {

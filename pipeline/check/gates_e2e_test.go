@@ -3,12 +3,17 @@
 package check
 
 import (
+	"flag"
 	"strings"
 	"testing"
 
 	"forge/pipeline/config"
 	"forge/pipeline/quality"
 )
+
+var everything = flag.Bool("all", false, "try what takes minutes, too")
+
+func init() { live = true }
 
 // A benchmark that nothing changed is measured 100 times, for real, on a machine that does
 // other things meanwhile: nobody is blamed for it.

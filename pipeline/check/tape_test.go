@@ -134,13 +134,6 @@ func (tp *tape) write() error {
 	return os.WriteFile(tp.file, out.Bytes(), 0o644)
 }
 
-// taped is a work tree whose commands a tape answers.
-type taped interface {
-	snapshot() (files map[string]string, err error)
-	change(files map[string]*string) error
-	place() string // the directory that it lies in, on this machine; "": the same everywhere
-}
-
 // everywhere is the place of all trees on tapes.
 const everywhere = "/tape"
 
@@ -155,27 +148,24 @@ func plainText(data []byte) string {
 }
 
 // run answers a command from the tape, or runs it and keeps what it answers.
-func (tp *tape) run(tr taped, c workspace.Command, more []string, run func() (workspace.Result, error)) (workspace.Result, error) {
-	if run != nil && live && !*record {
+func (tp *tape) run(w *dirWorkspace, c workspace.Command, more []string, run func() (workspace.Result, error)) (workspace.Result, error) {
+	if live && !*record {
 		return run()
 	}
-	here := func(text string) string { return text }
-	keep := quiet
-	if dir := tr.place(); dir != "" {
-		here = func(text string) string { return strings.ReplaceAll(text, everywhere, dir) }
-		keep = func(text string) string { return quiet(strings.ReplaceAll(text, dir, everywhere)) }
-	}
-	before, err := tr.snapshot()
+	dir := w.place()
+	here := func(text string) string { return strings.ReplaceAll(text, everywhere, dir) }
+	keep := func(text string) string { return quiet(strings.ReplaceAll(text, dir, everywhere)) }
+	before, err := w.snapshot()
 	if err != nil {
 		return workspace.Result{}, err
 	}
 	key := keyOf(c, more, before, keep)
-	if run != nil && *record {
+	if *record {
 		res, err := run()
 		if err != nil {
 			return res, err
 		}
-		after, err := tr.snapshot()
+		after, err := w.snapshot()
 		if err != nil {
 			return res, err
 		}
@@ -195,7 +185,7 @@ func (tp *tape) run(tr taped, c workspace.Command, more []string, run func() (wo
 			files[name] = new(here(*text))
 		}
 	}
-	if err := tr.change(files); err != nil {
+	if err := w.change(files); err != nil {
 		return workspace.Result{}, err
 	}
 	return workspace.Result{Exit: a.Exit, Class: a.Class, Stdout: []byte(here(a.Stdout)), Stderr: []byte(here(a.Stderr))}, nil

@@ -113,6 +113,7 @@ func (w *dirWorkspace) live(ctx context.Context, c workspace.Command) (workspace
 	return res, nil
 }
 
+// place is the directory that it lies in, on this machine.
 func (w *dirWorkspace) place() string { return filepath.Dir(w.dir) }
 
 func (w *dirWorkspace) snapshot() (map[string]string, error) {

@@ -46,17 +46,3 @@ func BenchmarkScan(b *testing.B) {
 		}
 	}
 }
-
-// BenchmarkAdded looks through a diff of 10 MB: half of the file was there before.
-func BenchmarkAdded(b *testing.B) {
-	s, now := New("yLq8Zr3vT0nXc6Bm1Ws9Kd4Hf7Jg2Pa5"), source(b, 20<<20)
-	for i := range now[:10<<20] { // every line is another
-		if now[i] == '\n' && i > 0 {
-			now[i-1] = 'x'
-		}
-	}
-	b.SetBytes(10 << 20)
-	for b.Loop() {
-		s.Added("a.txt", now, now[10<<20:])
-	}
-}

@@ -5,10 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -142,57 +139,4 @@ func bareReplay(ctx context.Context, d *DB, id int64, events int64) error {
 		return fmt.Errorf("run %d has %d events", id, e.Seq)
 	}
 	return rows.Err()
-}
-
-// BenchmarkMemory measures a search in one of ten scopes by a query of 15 words,
-// and taking in a signal there. FORGE_BENCH_LEARNINGS sets the number of
-// learnings (2,000).
-func BenchmarkMemory(b *testing.B) {
-	ctx := context.Background()
-	total := 2000
-	if s := os.Getenv("FORGE_BENCH_LEARNINGS"); s != "" {
-		var err error
-		total, err = strconv.Atoi(s)
-		must(b, err)
-	}
-	d := openFile(b)
-	rng := rand.New(rand.NewPCG(1, 2))
-	text := func(n int) string {
-		words := make([]string, n)
-		for i := range words {
-			words[i] = fmt.Sprintf("word%d", int(math.Pow(rng.Float64(), 3)*5000)) // few words are frequent, most are rare
-		}
-		return strings.Join(words, " ")
-	}
-	for from := 0; from < total; from += 1000 {
-		var list []pipeline.Learning
-		for i := from; i < min(total, from+1000); i++ {
-			l := learningOf(fmt.Sprint("key/", i), text(30), 0.5+rng.Float64()/2)
-			l.Scope = fmt.Sprint("repo:acme/", i%10)
-			list = append(list, l)
-		}
-		save(b, d, list...)
-	}
-	b.Run("search", func(b *testing.B) {
-		var took []time.Duration
-		for b.Loop() {
-			query := text(15)
-			at := time.Now()
-			_, err := d.SearchMemories(ctx, query, []string{"repo:acme/3"}, 20)
-			took = append(took, time.Since(at))
-			must(b, err)
-		}
-		slices.Sort(took)
-		b.ReportMetric(float64(took[len(took)/2].Microseconds()), "µs-p50")
-		b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "µs-p99")
-	})
-	b.Run("signal", func(b *testing.B) {
-		n := 0
-		for b.Loop() {
-			n++
-			take(b, d, pipeline.Signal{Scope: "repo:acme/3", Key: fmt.Sprint("thread/", n), Kind: pipeline.SignalDismissed, At: hours(n + 1),
-				Actor: ann, Weight: 1, Text: "no",
-				Finding: "fp9", File: "z.go", About: &pipeline.Finding{Category: "correctness", Message: text(8)}})
-		}
-	})
 }

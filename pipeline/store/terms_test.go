@@ -4,14 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"math"
-	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -142,69 +137,4 @@ func TestTermsFollowEdits(t *testing.T) {
 		}))
 		want(t, "terms after an edit", terms(), ". g:style:api w:clos")
 	})
-}
-
-// BenchmarkLearnSignal measures how long taking a signal in takes with 200 and with
-// 10,000 learnings in its scope, in turn, with the judge of learn, and prints both
-// and their ratio. FORGE_BENCH_LEARNINGS sets the greater number.
-func BenchmarkLearnSignal(b *testing.B) {
-	total := 10_000
-	if s := os.Getenv("FORGE_BENCH_LEARNINGS"); s != "" {
-		var err error
-		total, err = strconv.Atoi(s)
-		must(b, err)
-	}
-	rng := rand.New(rand.NewPCG(1, 2))
-	text := func(n int) string { // as in prose without its stop words: Zipf's law over the ranks 20 to 3,000
-		words := make([]string, n)
-		for i := range words {
-			words[i] = fmt.Sprintf("word%dx", int(20*math.Exp(rng.Float64()*math.Log(150))))
-		}
-		return strings.Join(words, " ")
-	}
-	file := func() string { return fmt.Sprintf("pkg%d/file%d.go", rng.IntN(40), rng.IntN(20)) }
-	category := func() pipeline.Category {
-		return []pipeline.Category{"style", "correctness", "performance", "security", "tests"}[rng.IntN(5)]
-	}
-	fill := func(n int) *DB {
-		d := openFile(b)
-		for from := 0; from < n; from += 1000 {
-			var list []pipeline.Learning
-			for i := from; i < min(n, from+1000); i++ {
-				l := learningOf(fmt.Sprint("key/", i), text(25), 0.5+rng.Float64()/2)
-				l.Finding, l.Paths, l.Category, l.Context, l.Created = fmt.Sprint("fp", i), []string{file()}, category(), "", hours(0)
-				list = append(list, l)
-			}
-			save(b, d, list...)
-		}
-		return d
-	}
-	few, many := fill(200), fill(total)
-	var took [2][]time.Duration
-	n, touched := 0, 0
-	spy := func(s pipeline.Signal, known []pipeline.Learning, later []pipeline.Signal) ([]pipeline.Learning, []pipeline.Evidence) {
-		l, e := judge(s, known, later)
-		touched += len(e)
-		return l, e
-	}
-	for b.Loop() {
-		n++
-		s := pipeline.Signal{Scope: site, Key: fmt.Sprint("thread/", n), Kind: pipeline.SignalDismissed, At: hours(n + 1), Actor: ann, Weight: 1, Text: text(8),
-			Finding: "f" + fmt.Sprint(n), File: file(), About: &pipeline.Finding{Category: category(), Message: text(10)}}
-		for i, d := range []*DB{few, many} {
-			at := time.Now()
-			must(b, d.Tx(b.Context(), func(ctx context.Context, tx *sql.Tx) error { _, err := d.LearnSignal(ctx, tx, s, spy); return err }))
-			took[i] = append(took[i], time.Since(at))
-		}
-	}
-	var p50 [2]float64
-	for i := range took {
-		slices.Sort(took[i])
-		p50[i] = float64(took[i][len(took[i])/2].Microseconds())
-	}
-	b.ReportMetric(float64(touched)/float64(2*n), "touched")
-	b.ReportMetric(p50[0], "µs-at-200")
-	b.ReportMetric(p50[1], "µs-at-"+strconv.Itoa(total))
-	b.ReportMetric(float64(took[1][len(took[1])*9/10].Microseconds()), "µs-p90")
-	b.ReportMetric(p50[1]/p50[0], "x-200")
 }

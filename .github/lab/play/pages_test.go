@@ -3,7 +3,9 @@ package play
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"forge/cmd/forge/server/servertest"
 	"forge/lab/browsertest"
@@ -12,7 +14,7 @@ import (
 )
 
 // Covers M2: every page, as people see it who like it light, dark or narrow: nothing that
-// axe-core objects to, nothing on the console, nothing wider than the window.
+// axe-core objects to, nothing on the console, nothing wider than the window. Charts are drawn.
 func TestBrowserEveryPage(t *testing.T) {
 	ts := newTestServer(t, testOptions{tape: servertest.FailingTape})
 	ts.label("acme")
@@ -24,7 +26,7 @@ func TestBrowserEveryPage(t *testing.T) {
 	var deliveries []string
 	ts.must(ts.s.DB.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 		_, err := ts.s.DB.SaveLearnings(ctx, tx, []pipeline.Learning{{Key: "k", Scope: "repo:" + greetRepo, Type: pipeline.LearningSemantic,
-			Source: pipeline.SourceReflection, Content: "Greet with a comma", Context: "in scripts", Base: 0.7, Weight: 1, State: pipeline.LearningActive}})
+			Source: pipeline.SourceReflection, Content: "Greet with a comma", Context: "in scripts", Base: 0.7, Weight: 1, Created: time.Now(), State: pipeline.LearningActive}})
 		return err
 	}))
 	list, err := ts.s.DB.Deliveries(t.Context(), store.DeliveryFilter{Repo: greetRepo})
@@ -53,6 +55,31 @@ func TestBrowserEveryPage(t *testing.T) {
 				t.Errorf("%s is wider than a window of %d", name, width)
 			}
 			b.Picture(name)
+			if page.name == "insights-all" {
+				charts(t, b)
+			}
 		}
+	}
+}
+
+// charts looks at a page of charts: each is drawn, and all say their numbers when one moves
+// along the first by keys.
+func charts(t *testing.T, b *browsertest.Browser) {
+	t.Helper()
+	if plots, drawn := browsertest.Evaluate[int](b, `document.querySelectorAll(".plot").length`), browsertest.Evaluate[int](b, `document.querySelectorAll(".plot canvas").length`); plots == 0 || drawn != plots {
+		t.Errorf("%d charts, %d drawn", plots, drawn)
+	}
+	at := func(key string) string {
+		return browsertest.Evaluate[string](b, fmt.Sprintf(`(() => {
+			const plot = document.querySelector("#chart-success .plot")
+			plot.focus()
+			plot.dispatchEvent(new KeyboardEvent("keydown", {key: %q, bubbles: true}))
+			return [...document.querySelectorAll("#chart-success .legend, #chart-cost .legend")].map((l) => l.textContent).join(" | ")
+		})()`, key))
+	}
+	first, last := at("Home"), at("End")
+	success, cost, two := strings.Cut(last, " | ")
+	if day, _, _ := strings.Cut(success, "success "); first == last || !two || !strings.HasPrefix(cost, day+"cost ") {
+		t.Errorf("the legends say %q, and then %q", first, last)
 	}
 }

@@ -3,10 +3,12 @@ package play
 import (
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"forge/cmd/forge/server/servertest"
+	"forge/github/githubtest"
 	"forge/pipeline"
 )
 
@@ -87,5 +89,203 @@ func TestPicturesWithoutAlt(t *testing.T) {
 	}
 	if m := last.Measures[0]; !m.OK || m.Value != 0 || last.Head != run.Head {
 		t.Errorf("measured again: %+v", last.Measures)
+	}
+}
+
+const bigTape = `
+-- planner 0/1 --
+>>> submit
+summary: Put a comma after hello
+steps: [Edit words/words.go]
+criteria: [{id: AC1, text: A comma follows hello}]
+-- implementer 1/1 --
+>>> edit
+path: words/words.go
+old: |
+  func Greet(name string) string { return "hello " + name }
+new: |
+  var table = [4000]int64{1, 2, 3, 3999: 4}
+
+  func Greet(name string) string { return "hello, " + name[min(len(name), int(table[len(name)])):] }
+-- implementer 1/2 --
+>>> submit
+summary: Put a comma after hello
+` + servertest.Approved + `-- tester 1/1 --
+@expect quality/size
+@expect more than at the base
+@expect out/words.a: 3
+@expect answered for by: architect, developer
+>>> submit
+failures:
+  - {id: T1, cause: logic, analysis: "The table is not needed", confidence: 0.9, fix: {description: "Take the table out"}}
+-- implementer 2/1 --
+@expect out/words.a: 3
+@expect Take the table out
+>>> edit
+path: words/words.go
+old: |
+  var table = [4000]int64{1, 2, 3, 3999: 4}
+
+  func Greet(name string) string { return "hello, " + name[min(len(name), int(table[len(name)])):] }
+new: |
+  func Greet(name string) string { return "hello, " + name }
+-- implementer 2/2 --
+>>> submit
+summary: Take the table out
+addressed: [{id: T1, what: the table is gone}]
+`
+
+// A change that doubles what is built goes back with the package that grew, and is verified once it is measured again and small enough.
+func TestProgramGrows(t *testing.T) {
+	t.Parallel()
+	ts := newTestServer(t, testOptions{tape: bigTape, files: goFiles(`  - name: size
+    command: for p in words names; do go build -o out/$p.a ./$p || exit 1; done
+    value: size:out/*.a
+    worse_by: 10%
+    owner: [architect, developer]
+`)})
+	ts.label("acme")
+	run, ok := ts.within(2*time.Minute, func(r *pipeline.Run) bool {
+		return r.State == pipeline.StateVerified || r.State == pipeline.StateWaiting
+	})
+	if !ok || run.State != pipeline.StateVerified {
+		t.Fatalf("%+v\n%s", run, ts.comments())
+	}
+	if len(run.Iterations) != 2 || len(run.Bounces) != 1 || run.Counters.TestBounces != 1 {
+		t.Fatalf("%d iterations, %+v", len(run.Iterations), run.Bounces)
+	}
+	first, last := run.Iterations[0].Tests, run.Iterations[1].Tests
+	if len(first.Failures) != 1 || !strings.HasPrefix(first.Failures[0].Analysis, "out/words.a: 3") ||
+		!strings.HasSuffix(first.Failures[0].Analysis, "The table is not needed") || first.Failures[0].Cause != pipeline.CauseQuality {
+		t.Errorf("the first time: %+v", first.Failures)
+	}
+	if len(last.Measures) != 1 || !last.Measures[0].OK || last.Head != run.Head || last.Measures[0].Base == nil {
+		t.Errorf("measured again: %+v", last)
+	}
+	if is := run.Failures[0]; is.State != pipeline.IssueFixed || is.Times != 1 {
+		t.Errorf("%+v", is)
+	}
+}
+
+// What cannot be measured is never verified: a person is asked, and is told why.
+func TestGateWithoutValue(t *testing.T) {
+	t.Parallel()
+	ts := newTestServer(t, testOptions{files: gatesOf("  - {name: size, command: \"echo NaN\", value: number, max: 5}\n")})
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateWaiting)
+	if g := run.Gate(); g.Guard.Name != pipeline.GuardUnclean || !strings.Contains(g.Guard.Detail, "the quality gate size could not be measured: the command printed NaN") {
+		t.Fatalf("%+v", g.Guard)
+	}
+	ts.comment("acme", "/forge retry")
+	ts.until("asked again", func(r *pipeline.Run) bool { return len(r.Gates) == 2 && r.State == pipeline.StateWaiting })
+	ts.comment("acme", "/forge accept")
+	ts.untilState(pipeline.StateAccepted)
+}
+
+// A warning says so, and sends nothing back.
+func TestGateThatWarns(t *testing.T) {
+	t.Parallel()
+	ts := newTestServer(t, testOptions{files: gatesOf("  - {name: size, command: wc -c <greet.sh, value: number, unit: bytes, max: 5, block: false}\n")})
+	ts.label("acme")
+	if run := ts.untilState(pipeline.StateVerified); len(run.Iterations) != 1 || run.Iterations[0].Tests.Measures[0].OK {
+		t.Errorf("%+v", run.Iterations[0].Tests)
+	}
+}
+
+// What the base misses already is asked about once, like a test that failed before.
+func TestGateMissedBefore(t *testing.T) {
+	t.Parallel()
+	ts := newTestServer(t, testOptions{files: gatesOf("  - {name: lines, command: cat test.sh, value: lines, max: 1}\n")})
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateWaiting)
+	if g := run.Gate(); g.Guard.Name != pipeline.GuardKnown || g.Guard.About[0] != "quality/lines" || len(run.Bounces) != 0 {
+		t.Fatalf("%+v", g.Guard)
+	}
+	ts.comment("acme", "/forge approve")
+	if run := ts.untilState(pipeline.StateVerified); run.Iterations[0].Tests.Before[0].KnownBy != "acme" {
+		t.Errorf("%+v", run.Iterations[0].Tests)
+	}
+}
+
+// A change does not loosen the gate that it is measured by: neither in the settings nor in
+// the script that the gate runs.
+func TestChangeLoosensItsGate(t *testing.T) {
+	t.Parallel()
+	files := gatesOf("  - {name: size, command: sh size.sh, value: number, max: 20}\n")
+	loose := strings.Replace(files[".github/forge.yml"], "max: 20", "max: 2000", 1)
+	files["size.sh"] = "wc -c <greet.sh\n"
+	tape := strings.Replace(servertest.GreeterTape, `new: "echo hello, $1"`, `new: "echo hello, $1 # and much more"`, 1) + `
+-- tester */1 --
+@expect quality/size
+>>> submit
+failures: [{id: T1, cause: logic, analysis: It is too long., confidence: 0.2}]
+`
+	var once sync.Once
+	ts := newTestServer(t, testOptions{files: files, tape: tape, on: func(ts *testServer, run *pipeline.Run, e pipeline.Event) {
+		if e.Type == pipeline.EventPhaseApproved {
+			once.Do(func() {
+				if _, err := ts.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: run.Branch, Message: "Measure less",
+					Files: map[string]*string{"size.sh": new("echo 1\n"), ".github/forge.yml": new(loose)}}); err != nil {
+					ts.t.Error(err)
+				}
+			})
+		}
+	}})
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateWaiting)
+	tests := run.Current().Tests
+	if g := run.Gate().Guard; g.Name != pipeline.GuardNoFix || run.Counters.Moved != 1 || len(tests.Measures) != 1 {
+		t.Fatalf("%+v, moved %d times, %+v", g, run.Counters.Moved, tests)
+	}
+	if m := tests.Measures[0]; m.OK || m.Bound != "at most 20" || m.Value < 30 || !strings.Contains(m.Note, "with size.sh as the base has it") {
+		t.Errorf("%+v", m)
+	}
+}
+
+const sarifTape = servertest.GreeterTape + `
+-- implementer 1/1 --
+>>> write
+path: greet.sh
+content: "echo hello, $1 # bad\n"
+-- tester 1/1 --
+@expect quality/lint
+>>> submit
+failures:
+  - {id: T1, cause: logic, analysis: "a bad word", confidence: 0.9, fix: {description: "Take it out"}}
+-- implementer 2/1 --
+>>> write
+path: greet.sh
+content: "echo hello, $1\n"
+-- implementer 2/2 --
+>>> submit
+summary: Take it out
+addressed: [{id: T1, what: it is gone}]
+`
+
+// Covers U6: what an analyser finds stands at its line in the change, once, on the commit that
+// it was found in; the commit that mends it has none.
+func TestFindingsOfAnAnalyserAtTheirLines(t *testing.T) {
+	t.Parallel()
+	files := gatesOf("  - {name: lint, command: sh lint.sh, value: \"sarif:lint.sarif\", max: 0}\n")
+	files["lint.sh"] = `if grep -q bad greet.sh; then r='[{"ruleId":"words","level":"error","message":{"text":"a bad word"},"locations":[{"physicalLocation":` +
+		`{"artifactLocation":{"uri":"greet.sh"},"region":{"startLine":1}}}]}]'; else r='[]'; fi
+echo '{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"lint"}},"results":'"$r"'}]}' > lint.sarif
+`
+	ts := newTestServer(t, testOptions{tape: sarifTape, files: files})
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateVerified)
+	if len(run.Iterations) != 2 {
+		t.Fatalf("%d iterations\n%s", len(run.Iterations), ts.comments())
+	}
+	for i, want := range []int{1, 0} {
+		checks, err := ts.gh.ChecksOf(greetRepo, run.Iterations[i].Impl.Head)
+		ts.must(err)
+		got := 0
+		for _, c := range checks {
+			got += c.Annotations
+		}
+		if got != want {
+			t.Errorf("commit %d has %d annotations, want %d: %+v", i+1, got, want, checks)
+		}
 	}
 }

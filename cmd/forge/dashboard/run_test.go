@@ -463,26 +463,6 @@ func TestRunWithoutMemory(t *testing.T) {
 	has(t, s.get(t, fmt.Sprintf("/runs/%d", run.ID), 200), "This run works without what Forge has learnt")
 }
 
-// BenchmarkRun states what the page of a run of 1,000 events takes as a multiple of
-// the bare select of its rows.
-func BenchmarkRun(b *testing.B) {
-	s := newSite(b)
-	s.keep(b, busy(play(b, pipeline.Task{Issue: 7, Title: "x"}, stuck).Events, 1000), shopRepo, 7, today)
-	var bare, page time.Duration
-	for b.Loop() {
-		begin := time.Now()
-		rows, err := s.db.Log(b.Context(), 1, 0, "", 5000)
-		if err != nil || len(rows) < 900 {
-			b.Fatal(len(rows), err)
-		}
-		middle := time.Now()
-		s.get(b, "/runs/1", 200)
-		bare, page = bare+middle.Sub(begin), page+time.Since(middle)
-	}
-	b.ReportMetric(float64(page)/float64(bare), "page/select")
-	b.ReportMetric(float64(page.Microseconds())/float64(b.N)/1e3, "ms/page")
-}
-
 // What a verdict rests on is on the page: who let what pass, what the reviewer withdrew or
 // upheld, and what tests did before the work.
 func TestRunShowsTheVerdict(t *testing.T) {

@@ -447,14 +447,12 @@ func TestRollBackOfUnknownFiles(t *testing.T) {
 
 // The server dies again and again around roll-backs, and people deploy in between:
 // there is one deployment, or one question, never two, and none over a human's.
-func TestKillsAroundRollBack(t *testing.T) { killAroundRollBack(t, 20) }
-
-func killAroundRollBack(t *testing.T, times int) {
+func TestKillsAroundRollBack(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	r := rand.New(rand.NewPCG(14, 1))
 	kills, rolled, asked := 0, 0, 0
-	for n := 0; kills < times; n++ {
+	for n := 0; kills < 20; n++ {
 		repo := fmt.Sprintf("acme/shop%d", n)
 		h := newFakeActions(config.Production{RollBack: true, Ask: true})
 		b.restart(h)

@@ -71,24 +71,6 @@ func TestUnknownKey(t *testing.T) {
 	}
 }
 
-func TestRepositoryWithoutTests(t *testing.T) {
-	t.Parallel()
-	ts := newTestServer(t, testOptions{files: map[string]string{".github/forge.yml": "", "test.sh": ""}})
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateWaiting)
-	if run.Gate().Guard.Name != pipeline.GuardNoTests {
-		t.Fatalf("it waits for %+v", run.Gate())
-	}
-	ts.says("Nothing can be verified without tests")
-	if run.Plan != nil || run.Usage.Calls != 0 {
-		t.Errorf("planning was paid for: %+v, %d calls", run.Plan, run.Usage.Calls)
-	}
-	ts.comment("acme", "/forge approve")
-	ts.until("waits for the work's tests", func(r *pipeline.Run) bool { return r.State == pipeline.StateWaiting && len(r.Gates) == 2 })
-	ts.comment("acme", "/forge accept\nWe test by hand.")
-	ts.untilState(pipeline.StateAccepted)
-}
-
 // Covers R6, lessons 5: nonsense is never an approval, and costs no attempt.
 func TestModelAnswersNonsense(t *testing.T) {
 	t.Parallel()
@@ -102,21 +84,6 @@ func TestModelAnswersNonsense(t *testing.T) {
 	}
 	ts.comment("acme", "/forge cancel")
 	ts.untilState(pipeline.StateCancelled)
-}
-
-func TestModelRefusesOrFails(t *testing.T) {
-	t.Parallel()
-	for name, section := range map[string]string{"refuses": "@stop refusal\nI would rather not.\n", "overloaded": "@error 529 overloaded\n"} {
-		t.Run(name, func(t *testing.T) {
-			ts := newTestServer(t, testOptions{tape: "-- planner 0/1 --\n" + section + "-- planner 0/2 --\n" + section})
-			ts.label("acme")
-			run := ts.untilState(pipeline.StateWaiting)
-			if g := run.Gate().Guard; g.Name != pipeline.GuardFaults {
-				t.Errorf("guard %+v", g)
-			}
-			ts.says("`/forge continue 3`")
-		})
-	}
 }
 
 // A push that a ruleset refuses is told with GitHub's words, once.

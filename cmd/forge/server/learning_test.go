@@ -270,18 +270,6 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// Covers H1: a thumb that points down, which no delivery tells, is found by looking.
-func TestThumbsDown(t *testing.T) {
-	ts, run, comment := remarked(t, testOptions{wire: func(o *Options) { o.PollEvery = 20 * time.Millisecond }})
-	ts.must(ts.gh.As("acme").React(greetRepo, comment, "-1"))
-	if s := ts.event(run.ID, pipeline.EventDismissed).Data.Signal; s.Actor.Login != "acme" {
-		t.Errorf("the signal is %+v", s)
-	}
-	ts.learnings("the dismissal", some)
-	ts.must(ts.gh.As("acme").React(greetRepo, comment, "-1"))
-	ts.learnings("nothing", func(list []pipeline.Learning) bool { return len(list) == 0 })
-}
-
 // readerTape has a model that reads an answer.
 func readerTape(meaning, words string) string {
 	return remarkTape + "-- reader */1 --\n@expect The greeting is not quoted for the shell\n" +
@@ -320,23 +308,6 @@ func TestAnswerReadAsRefusal(t *testing.T) {
 	ts.must(err)
 	if n := len(slices.DeleteFunc(events, func(e pipeline.Event) bool { return e.Type != pipeline.EventAnswerRead })); n != 1 {
 		t.Errorf("it was read %d times", n)
-	}
-}
-
-// Covers H1, lessons 28: a click is no dismissal when a model read in the conversation that
-// the work was done elsewhere.
-func TestAnswerReadAsDone(t *testing.T) {
-	t.Parallel()
-	ts, run, comment := remarked(t, testOptions{tape: readerTape("done elsewhere", "the wrapper quotes it"),
-		wire: func(o *Options) { o.PollEvery = 20 * time.Millisecond }})
-	ts.must(ts.gh.As("acme").Reply(greetRepo, comment, "As of today the wrapper quotes it."))
-	ts.event(run.ID, pipeline.EventAnswerRead)
-	ts.must(ts.gh.As("acme").Resolve(greetRepo, comment))
-	ts.outcome("pull_request_review_thread", "nothing new")
-	events, err := ts.s.DB.Events(t.Context(), run.ID, 0)
-	ts.must(err)
-	if slices.ContainsFunc(events, func(e pipeline.Event) bool { return e.Type == pipeline.EventDismissed && !e.Data.Signal.Off }) {
-		t.Error("the click is taken for a dismissal")
 	}
 }
 

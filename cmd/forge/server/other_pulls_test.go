@@ -85,26 +85,3 @@ func TestGapsInOtherPulls(t *testing.T) {
 		t.Error("what was taken back has left no trace")
 	}
 }
-
-// What is not switched on is not listened to; what was learnt before can be taken
-// back all the same.
-func TestGapsInOtherPullsOff(t *testing.T) {
-	t.Parallel()
-	ts := newTestServer(t, testOptions{files: map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] + "learn:\n  other_pulls: true\n"}})
-	pull := ts.foreign()
-	comment := ts.remarks("acme", pull, 1, "Quote the variable")
-	ts.learnings("the remark", func(list []pipeline.Learning) bool { return len(gaps(list)) == 1 })
-	off := servertest.Greeter()[".github/forge.yml"]
-	_, err := ts.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: "main", Message: "Switch it off", Files: map[string]*string{".github/forge.yml": &off}})
-	ts.must(err)
-	other := ts.remarks("acme", pull, 2, "Check the exit code")
-	ts.outcome("pull_request_review_comment", "ignored: no run is about it")
-	ts.must(ts.gh.As("acme").DeleteComment(greetRepo, other))
-	ts.must(ts.gh.As("acme").DeleteComment(greetRepo, comment))
-	ts.learnings("nothing", func(list []pipeline.Learning) bool { return len(list) == 0 })
-	signals, err := ts.s.DB.Signals(t.Context(), "repo:"+greetRepo)
-	ts.must(err)
-	if len(signals) != 1 || !signals[0].Off || signals[0].Text != "" {
-		t.Errorf("signals %+v", signals)
-	}
-}

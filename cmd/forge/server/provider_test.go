@@ -60,12 +60,6 @@ func newProvider(t *testing.T, door func(call int, w http.ResponseWriter) bool) 
 	return p
 }
 
-func (p *provider) called() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.calls
-}
-
 // env is the environment of a server that uses the provider.
 func (p *provider) env() map[string]string {
 	return map[string]string{"FORGE_MODEL": "openai/tape", "OPENAI_BASE_URL": p.url + "/v1", "OPENAI_API_KEY": providerKey}
@@ -134,79 +128,6 @@ func TestWrongKey(t *testing.T) {
 	ahead = time.Hour
 	mu.Unlock()
 	ts.until("is verified by itself", func(r *pipeline.Run) bool { return r.State == pipeline.StateVerified && len(r.Gates) == 0 })
-}
-
-// Covers T5: a provider that asks for an hour gets it. The call is not made again before,
-// the run holds nothing up meanwhile, and people read until when it waits.
-func TestRetryAfter(t *testing.T) {
-	t.Parallel()
-	p := newProvider(t, func(call int, w http.ResponseWriter) bool {
-		if call > 1 {
-			return false
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Retry-After", "3600")
-		w.WriteHeader(http.StatusTooManyRequests)
-		io.WriteString(w, `{"error":{"message":"slow down"}}`)
-		return true
-	})
-	var mu sync.Mutex
-	var ahead time.Duration
-	clock := func() time.Time {
-		mu.Lock()
-		defer mu.Unlock()
-		return time.Now().Add(ahead)
-	}
-	var calls int
-	var wait time.Duration
-	ts := newTestServer(t, testOptions{env: p.env(), now: clock, on: once(pipeline.EventPhaseWaiting, func(ts *testServer, r *pipeline.Run) {
-		calls, wait = p.called(), r.Await.Next.Sub(clock())
-		mu.Lock()
-		defer mu.Unlock()
-		ahead = time.Hour + time.Second
-	})})
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateVerified)
-	if calls != 1 || wait < 59*time.Minute || wait > time.Hour+time.Minute {
-		t.Errorf("%d calls before it waited, for %s; want one, and an hour", calls, wait)
-	}
-	if len(run.Gates) != 0 || run.Counters.Faults != 0 {
-		t.Errorf("gates %+v, %d faults; want nobody asked", run.Gates, run.Counters.Faults)
-	}
-}
-
-// Covers T5: when the provider answers one run before its time, which a person had tried, all others go on as well.
-func TestProviderIsBack(t *testing.T) {
-	t.Parallel()
-	p := newProvider(t, func(call int, w http.ResponseWriter) bool {
-		if call > 1 {
-			return false
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Retry-After", "3600")
-		w.WriteHeader(http.StatusTooManyRequests)
-		io.WriteString(w, `{"error":{"message":"slow down"}}`)
-		return true
-	})
-	ts := newTestServer(t, testOptions{env: p.env()})
-	issues := []int{ts.issue}
-	other, err := ts.gh.As("acme").OpenIssue(greetRepo, "The greeting lacks its comma", "Still.")
-	ts.must(err)
-	issues = append(issues, other)
-	for _, n := range issues {
-		ts.issue = n
-		ts.label("acme")
-		ts.until("waits for the provider", func(r *pipeline.Run) bool { return r.Task.Issue == n && r.Await != nil && r.Await.Model })
-	}
-	if n := p.called(); n != 1 {
-		t.Fatalf("%d calls before anybody asks for one, want one", n)
-	}
-	ts.comment("acme", "/forge retry")
-	ts.until("is verified with the other", func(r *pipeline.Run) bool {
-		first, err := ts.s.DB.Load(t.Context(), 1)
-		ts.must(err)
-		return first.State == pipeline.StateVerified && len(first.Gates) == 0 && r.State == pipeline.StateVerified
-	})
 }
 
 // The demo's tape says what it is when it is asked to work on another issue.

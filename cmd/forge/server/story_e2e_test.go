@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -487,4 +488,42 @@ func monitors(t *testing.T, dir, alertAt, promAt, shopAt, forge string) {
 		"--web.listen-address="+promAt, "--rules.alert.resend-delay=1s")
 	answers(t, "http://"+alertAt+"/-/ready")
 	answers(t, "http://"+promAt+"/-/ready")
+}
+
+// freeAddress is an address of this machine that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// started runs a program until the test ends.
+func started(t *testing.T, name string, args ...string) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = t.TempDir()
+	if err := cmd.Start(); err != nil {
+		stop()
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stop(); _ = cmd.Wait() })
+}
+
+// answers waits until an address answers.
+func answers(t *testing.T, url string) {
+	t.Helper()
+	var err error
+	eventually(t, func() bool {
+		var resp *http.Response
+		if resp, err = http.Get(url); err != nil {
+			return false
+		}
+		resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	}, func() string { return fmt.Sprintf("%s does not answer: %v", url, err) })
 }

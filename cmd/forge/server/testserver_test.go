@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net"
 	"os"
 	"runtime"
 	"slices"
@@ -55,13 +54,9 @@ type testOptions struct {
 
 	now         func() time.Time // of the server
 	hubNow      func() time.Time // of GitHub
-	testTimeout time.Duration    // of a test command
-	prepare     func(stateDir string)
 	wire        func(*Options)
 	deployments bool // the App is told of them
 	deploys     bool // and may make them
-	signIn      bool // people sign in to the web pages with GitHub; else they are for this machine
-	sandbox     bool // commands run in bubblewrap, behind a worker process; else in a workspacetest
 }
 
 const greetRepo = "acme/greet"
@@ -83,15 +78,15 @@ func goAndGit(ctx context.Context, name string, args ...string) string {
 	return sandbox.HostTool(ctx, name, args...)
 }
 
-// inSandbox has a test run its commands in the sandbox although it does not say so: cases
-// that are played there, most of them once more.
+// inSandbox has the commands of a test run in bubblewrap, behind a worker process: of cases
+// that are played there, most of them once more. Else they run in a workspacetest.
 func inSandbox(t *testing.T) bool {
 	return strings.HasPrefix(t.Name(), "TestInSandbox/") || strings.HasPrefix(t.Name(), "TestSlowCases/")
 }
 
 func newTestServer(t *testing.T, o testOptions) *testServer {
 	t.Helper()
-	if o.sandbox = o.sandbox || inSandbox(t); o.sandbox {
+	if inSandbox(t) {
 		needs.Sandbox(t)
 	}
 	dir, err := demo.TempDir()
@@ -145,19 +140,13 @@ func (ts *testServer) startServer(dir string, o testOptions) {
 		ts.t.Fatal(err)
 	}
 	env["FORGE_CALL_TIMEOUT"] = "1s"
-	if o.signIn {
-		ts.signIn(env)
-	}
 	maps.Copy(env, o.env)
-	if o.prepare != nil {
-		o.prepare(env["FORGE_STATE_DIR"])
-	}
 	cfg, err := settings.Server("", func(k string) string { return env[k] })
 	if err != nil {
 		ts.t.Fatal(err)
 	}
-	wired := Options{Config: cfg, Log: slog.New(slog.DiscardHandler), OnEvents: ts.onEvents, Now: o.now, TestTimeout: o.testTimeout, Settle: 10 * time.Millisecond, HostTool: goAndGit}
-	if o.sandbox {
+	wired := Options{Config: cfg, Log: slog.New(slog.DiscardHandler), OnEvents: ts.onEvents, Now: o.now, Settle: 10 * time.Millisecond, HostTool: goAndGit}
+	if inSandbox(ts.t) {
 		wired.Worker = sandboxtest.Worker(ts.t)
 	} else {
 		wired.Workspaces = workspacetest.New(ts.t, goAlone)
@@ -189,17 +178,6 @@ func (ts *testServer) stop() {
 		ts.t.Errorf("stop: %v", err)
 	}
 	ts.s = nil
-}
-
-// signIn lets people sign in to the web pages with the local GitHub.
-func (ts *testServer) signIn(env map[string]string) {
-	ts.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") // GitHub must know the address before the server has it
-	ts.must(err)
-	ts.must(l.Close())
-	env["FORGE_LISTEN"], env["FORGE_PUBLIC_URL"] = l.Addr().String(), "http://"+l.Addr().String()
-	env["FORGE_DASHBOARD"], env["FORGE_CLIENT_ID"], env["FORGE_CLIENT_SECRET"] = "github", ts.gh.ClientID, ts.gh.ClientSecret
-	ts.must(ts.gh.SetCallbacks(env["FORGE_PUBLIC_URL"] + "/login/callback"))
 }
 
 func (ts *testServer) onEvents(run *pipeline.Run, events []pipeline.Event) {

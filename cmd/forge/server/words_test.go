@@ -110,61 +110,6 @@ func TestWordsTooLate(t *testing.T) {
 	ts.says("These words alone change nothing: run 1 is verified")
 }
 
-// What comes while the last review or the tests are under way is answered, too.
-func TestWordsDuringTheVerdict(t *testing.T) {
-	t.Parallel()
-	ts := newTestServer(t, testOptions{on: once(pipeline.EventPhaseApproved, func(ts *testServer, r *pipeline.Run) {
-		_, err := ts.gh.As("acme").Comment(greetRepo, r.Published.Pull.Number, "I do not like this at all: fix it")
-		ts.must(err)
-	})})
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateVerified)
-	ts.outcome("issue_comment", "acme is told what such words do")
-	if got := ts.hints(run.Published.Pull.Number); len(got) != 1 {
-		t.Errorf("it says %q", got)
-	}
-}
-
-// Covers D5: a task that is edited after the verdict is what a reopened run plans for, and
-// whoever edits it hears what makes it go on.
-func TestEditedAfterTheVerdict(t *testing.T) {
-	t.Parallel()
-	tape := strings.Replace(servertest.GreeterTape, "-- implementer */1 --", `-- planner 1/1 --
-@expect EDITWORD
->>> submit
-summary: Quote the name, too
-steps: [Edit greet.sh]
-criteria: [{id: AC1, text: A comma follows hello}]
--- implementer 2/1 --
-@expect EDITWORD
->>> edit
-path: greet.sh
-old: "echo hello, $1"
-new: "echo hello, \"$1\""
--- implementer 2/2 --
->>> submit
-summary: Quote the name
-addressed: [{id: F1, what: it is quoted}]
--- quality 2/1 --
-@expect EDITWORD
->>> submit
-summary: Right.
-risk: 1
-findings: []
-rulings: [{id: F1, verdict: fixed, why: it is quoted, evidence: "greet.sh:1"}]
--- implementer */1 --`, 1)
-	ts := newTestServer(t, testOptions{tape: tape})
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateVerified)
-	ts.must(ts.gh.As("acme").EditIssue(greetRepo, ts.issue, "", "It prints `hello Ann` where `hello, Ann` is right. EDITWORD: names have spaces."))
-	ts.says("Run 1 is verified for the text as it was.")
-	ts.must(ts.gh.As("acme").Review(greetRepo, run.Published.Pull.Number, githubtest.Review{Event: "REQUEST_CHANGES", Body: "See the issue, it has changed."}))
-	run = ts.until("comes to an end again", func(r *pipeline.Run) bool { return len(r.Reopened) == 1 && r.State != pipeline.StateRunning })
-	if run.State != pipeline.StateVerified || len(run.PastPlans) != 1 || len(run.Iterations) != 2 {
-		t.Errorf("it is %s after %d plans and %d iterations: %+v, %+v", run.State, len(run.PastPlans)+1, len(run.Iterations), run.Gate(), run.Fault)
-	}
-}
-
 // asked is a review of a person that requests changes, with its comment on a line.
 func (ts *testServer) asked(pull int) (review, comment int64) {
 	ts.t.Helper()
@@ -242,55 +187,6 @@ func TestRequestedChangesAreDismissed(t *testing.T) {
 	run := ts.until("ends or asks", func(r *pipeline.Run) bool { return r.State != pipeline.StateRunning })
 	if run.State != pipeline.StateVerified || len(run.Iterations) != 1 || len(run.Notes) != 0 {
 		t.Errorf("it is %s after %d iterations, notes %q", run.State, len(run.Iterations), run.Notes)
-	}
-}
-
-// A verified run lives until its pull request does not: closing its issue ends nothing, and what
-// is requested then is worked on. A second run beside the open pull request is refused.
-func TestIssueClosedAfterTheVerdict(t *testing.T) {
-	t.Parallel()
-	ts := newTestServer(t, testOptions{tape: servertest.GreeterTape + noted})
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateVerified)
-	acme, pull := ts.gh.As("acme"), run.Published.Pull.Number
-	ts.must(acme.Close(greetRepo, ts.issue))
-	ts.outcome("issues", "run 1 lives on until its pull request")
-	ts.must(acme.Review(greetRepo, pull, githubtest.Review{Event: "REQUEST_CHANGES", Body: "Write down why."}))
-	run = ts.until("comes to an end again", func(r *pipeline.Run) bool { return len(r.Reopened) == 1 && r.State != pipeline.StateRunning })
-	if run.State != pipeline.StateVerified || len(run.Iterations) != 2 {
-		t.Errorf("it is %s after %d iterations: %+v", run.State, len(run.Iterations), run.Gate())
-	}
-	ts.must(acme.Close(greetRepo, ts.issue)) // opens it again
-	ts.comment("acme", "/forge run")
-	ts.outcome("issue_comment", "not started: Run 1 has ended")
-	pulls, err := ts.gh.Pulls(greetRepo)
-	ts.must(err)
-	if len(pulls) != 1 {
-		t.Errorf("there are %d pull requests", len(pulls))
-	}
-}
-
-// Who requests changes and sets the branch to a fix of their own before the work goes back has it
-// looked at: the reviewer rules on what was requested, and nobody is told that it alone does nothing.
-func TestRequestedChangesArePushed(t *testing.T) {
-	t.Parallel()
-	tape := servertest.GreeterTape + "-- quality 1@2/1 --\n@expect asked for by a person]\n@expect This needs quotes.\n>>> submit\nsummary: Quoted.\nrisk: 1\nfindings: []\n" +
-		"rulings: [{id: F1, verdict: fixed, why: it is quoted, evidence: \"greet.sh:1\"}, {id: F2, verdict: fixed, why: see greet.sh, evidence: \"greet.sh:1\"}]\n"
-	ts := newTestServer(t, testOptions{tape: tape, on: once(pipeline.EventPhaseApproved, func(ts *testServer, r *pipeline.Run) {
-		ts.must(ts.gh.As("acme").Review(greetRepo, r.Published.Pull.Number, githubtest.Review{Event: "REQUEST_CHANGES", Body: "Quote it.", Path: "greet.sh", Line: 1, Comment: "This needs quotes."}))
-		ts.outcome("pull_request_review", "2 changes requested")
-		fix := "echo \"hello, $1\"\n"
-		_, err := ts.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: r.Branch, Message: "Quote it", Force: true, Files: map[string]*string{"greet.sh": &fix}})
-		ts.must(err)
-		ts.outcome("push", "the run goes on from")
-	})})
-	ts.label("acme")
-	run := ts.until("ends or asks", func(r *pipeline.Run) bool { return r.State != pipeline.StateRunning })
-	if run.State != pipeline.StateVerified || len(run.Iterations) != 1 || len(run.Findings) != 2 {
-		t.Errorf("it is %s after %d iterations: %+v", run.State, len(run.Iterations), run.Gate())
-	}
-	if got := ts.hints(run.Published.Pull.Number); len(got) > 0 {
-		t.Errorf("it says %q", got)
 	}
 }
 

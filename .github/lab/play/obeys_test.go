@@ -1,9 +1,8 @@
-//go:build e2e
-
-package server
+package play
 
 import (
 	"fmt"
+	"forge/cmd/forge/server"
 	"net"
 	"os"
 	"slices"
@@ -99,7 +98,7 @@ func TestObeyingModel(t *testing.T) {
 	}
 	tape += servertest.GreeterTape[strings.Index(servertest.GreeterTape, "-- compliance"):]
 	var dir string
-	ts := newTestServer(t, testOptions{sandbox: true, tape: tape, wire: func(opts *Options) { dir = opts.Config.StateDir }, env: map[string]string{"FORGE_CANARY": "canary-8d3f"}})
+	ts := newTestServer(t, testOptions{tape: tape, wire: func(opts *server.Options) { dir = opts.Config.StateDir }, env: map[string]string{"FORGE_CANARY": "canary-8d3f"}})
 	ts.label("acme")
 	run := ts.until("comes to an end", func(r *pipeline.Run) bool { return r.State != pipeline.StateRunning })
 	if run.State != pipeline.StateVerified {

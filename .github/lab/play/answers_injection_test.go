@@ -1,8 +1,9 @@
-package server
+package play
 
 import (
 	"encoding/json"
 	"fmt"
+	"forge/cmd/forge/server"
 	"net/http"
 	"regexp"
 	"slices"
@@ -46,12 +47,13 @@ var (
 // What alerts say is shown and does nothing: sixty texts that want something have no
 // effect but that an issue is opened and people are asked. Covers S21.
 func TestAlertTextsDoNothing(t *testing.T) {
+	long(t)
 	t.Parallel()
 	var later atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
 	ts := newTestServer(t, testOptions{deploys: true, now: now,
 		files: map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] + "production: {ask: true, issue: true, roll_back: true, revert: true}\n"},
-		wire: func(o *Options) {
+		wire: func(o *server.Options) {
 			o.Config.Hooks = []settings.Hook{{Name: "prom", Kind: "alertmanager", Secret: settings.NewSecret(promToken), Repo: greetRepo, PerMinute: 10_000}}
 		}})
 	list := orders()

@@ -1,4 +1,4 @@
-package server
+package play
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 
 	"forge/github/githubtest"
 	"forge/pipeline"
+	"forge/pipeline/store"
 )
 
 const renamedRepo = "acme/salute"
@@ -228,7 +229,7 @@ func TestTokenEndsInMidRun(t *testing.T) {
 		t.Errorf("pull requests %+v; %d tokens ended, %d faults", pulls, ended, run.Counters.Faults)
 	}
 	for _, typ := range []pipeline.EventType{pipeline.EventPhaseFailed, pipeline.EventPublishFailed} {
-		list, err := ts.s.App.DB.Events(t.Context(), run.ID, 0)
+		list, err := ts.s.DB.Events(t.Context(), run.ID, 0)
 		ts.must(err)
 		for _, e := range list {
 			if e.Type == typ {
@@ -236,4 +237,14 @@ func TestTokenEndsInMidRun(t *testing.T) {
 			}
 		}
 	}
+}
+
+// remembered lists what the test's server remembers, in every state.
+func (ts *testServer) remembered() []pipeline.Learning {
+	ts.t.Helper()
+	list, err := ts.s.DB.Learnings(ts.t.Context(), store.MemoryFilter{States: []pipeline.LearningState{"*"}})
+	if err != nil {
+		ts.t.Fatal(err)
+	}
+	return list
 }

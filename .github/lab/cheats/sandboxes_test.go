@@ -1,33 +1,37 @@
-//go:build e2e
-
-package check
+package cheats
 
 import (
 	"context"
 	"errors"
 	"flag"
 	"io/fs"
+	"log/slog"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
+	"forge/pipeline/check"
 	machine "forge/pipeline/needs"
 	"forge/pipeline/sandbox"
 	"forge/pipeline/sandbox/sandboxtest"
 	"forge/pipeline/workspace"
 )
 
-var everything = flag.Bool("all", false, "judge every case of the corpus in a sandbox, and try what takes minutes")
-
-func init() { live = true }
+var everything = flag.Bool("all", false, "judge every case of the corpus in a sandbox")
 
 func TestMain(m *testing.M) { sandboxtest.Main(m) }
 
 // Covers T8: the same in real sandboxes, one case of ten, and with -all each. With -record,
 // what the commands answer is kept on tape.
 func TestCorpusInSandboxes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes minutes: left out with -short")
+	}
 	machine.Sandbox(t)
 	machine.Tools(t, "npm", "pytest", "ruby")
 	c, m := readCorpus(t, corpusDirs...), newManager(t)
@@ -39,7 +43,7 @@ func TestCorpusInSandboxes(t *testing.T) {
 		}
 	})
 	all := t
-	c.judge(t, func(t *testing.T, k *corpusCase) Opener {
+	c.judge(t, func(t *testing.T, k *corpusCase) check.Opener {
 		if k.base.name == "phpunit" {
 			machine.Tools(t, "phpunit")
 		}
@@ -47,7 +51,7 @@ func TestCorpusInSandboxes(t *testing.T) {
 		case *record:
 			file, part := k.tape()
 			tp := tapeOf(all, file, part, false)
-			return func(ctx context.Context, sha string) (Tree, error) {
+			return func(ctx context.Context, sha string) (check.Tree, error) {
 				tree, err := r.open(ctx, sha)
 				return &recordedTree{tree.(*lent), tp}, err
 			}
@@ -67,7 +71,7 @@ type rooms struct {
 	idle map[string][]workspace.Workspace // by their build cache: what compiles nothing starts without one
 }
 
-func (r *rooms) open(ctx context.Context, sha string) (Tree, error) {
+func (r *rooms) open(ctx context.Context, sha string) (check.Tree, error) {
 	r.mu.Lock()
 	key := cacheFor(r.c.of[sha])
 	var w workspace.Workspace
@@ -115,11 +119,8 @@ func (r *recordedTree) Run(ctx context.Context, c workspace.Command) (workspace.
 	if housekeeping(c) {
 		return r.lent.Run(ctx, c)
 	}
-	return r.tape.run(r, c, nil, func() (workspace.Result, error) { return r.lent.Run(ctx, c) })
+	return r.tape.record(ctx, r, c)
 }
-
-func (r *recordedTree) place() string                   { return "" }
-func (r *recordedTree) change(map[string]*string) error { return errors.ErrUnsupported }
 
 func (r *recordedTree) snapshot() (map[string]string, error) {
 	files := map[string]string{}
@@ -149,3 +150,60 @@ func (r *recordedTree) walk(dir string, files map[string]string) error {
 	}
 	return nil
 }
+
+// newManager is a manager of sandboxes. Its state directory outlives the test: a cold
+// build cache costs half a minute.
+func newManager(t testing.TB) *sandbox.Manager {
+	t.Helper()
+	dir := filepath.Join("/tmp", "forge-check-test-"+strconv.Itoa(os.Geteuid())) // the worker's user must reach it
+	m, err := sandbox.New(sandbox.Options{Dir: dir, Exe: sandboxtest.Worker(t), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// The build caches: one for all that has Go, and one, which stays empty, for the rest.
+const goCache, noCache = "go", "other"
+
+func cacheFor(files map[string]string) string {
+	for name := range files {
+		if path.Base(name) == "go.mod" || path.Ext(name) == ".go" {
+			return goCache
+		}
+	}
+	return noCache
+}
+
+var warmedGo sync.Once
+
+// warmGo compiles once what the repositories of the tests import of the standard library.
+// Else all that begin at the same time would do so, each for itself.
+func warmGo(t testing.TB, m *sandbox.Manager) {
+	t.Helper()
+	warmedGo.Do(func() {
+		ws, err := m.Open(t.Context(), workspace.OpenOptions{Name: "warm", Cache: goCache})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ws.Close()
+		for name, text := range map[string]string{
+			"go.mod": "module example.com/warm\n\ngo 1.24\n",
+			"warm_test.go": "package warm\n\nimport (\n\t_ \"embed\"\n\t_ \"encoding/json\"\n\t_ \"flag\"\n\t_ \"os/exec\"\n\t_ \"path/filepath\"\n" +
+				"\t_ \"runtime/pprof\"\n\t_ \"testing\"\n)\n",
+		} {
+			if err := ws.Write(t.Context(), name, []byte(text)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := ws.Warm(t.Context(), workspace.Command{Args: []string{"go", "test", "./..."}, Dir: "."}); err != nil {
+			t.Log("no build cache: ", err)
+		}
+	})
+}
+
+// scratch is the folder of a tree that what runs tests uses for itself.
+const scratch = ".forge-check"
+
+// passing are folders that say nothing of a tree's state.
+var passing = map[string]bool{".git": true, "__pycache__": true, ".pytest_cache": true}

@@ -1,4 +1,4 @@
-package server
+package play
 
 import (
 	"bufio"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"forge/cmd/forge/bus"
+	"forge/cmd/forge/server"
 	"forge/cmd/forge/settings"
 	"forge/pipeline"
 )
@@ -38,7 +39,7 @@ func TestSubscriberOfARun(t *testing.T) {
 		}
 	}))
 	defer program.Close()
-	ts := newTestServer(t, testOptions{wire: func(o *Options) {
+	ts := newTestServer(t, testOptions{wire: func(o *server.Options) {
 		o.Config.Subscribers = []settings.Subscriber{{Name: "ci", URL: settings.NewSecret(program.URL), Secrets: settings.NewSecret("0123456789abcdef"), Private: true}}
 	}})
 	stream, err := http.Get(ts.s.PagesURL + "/events?repo=" + greetRepo)

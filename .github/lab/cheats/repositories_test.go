@@ -1,51 +1,55 @@
-//go:build e2e
-
-package check
+package cheats
 
 import (
 	"errors"
+	"flag"
 	"fmt"
-	"log/slog"
 	"os"
-	"path"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
+	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/check"
 	"forge/pipeline/config"
+	machine "forge/pipeline/needs"
 	"forge/pipeline/sandbox"
-	"forge/pipeline/sandbox/sandboxtest"
 	"forge/pipeline/workspace"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 )
 
+var update = flag.Bool("update", false, "write what was found into the archives of repositories; look at the difference before committing")
+
 // Covers B4 and lessons 9: small repositories of many kinds are tested for real, in
 // the sandbox, or what is missing is told by name. Each is an archive in
 // testdata/repos; see the README there. `go test -run TestRepositories -update`
 // writes what was found into the archives.
 func TestRepositories(t *testing.T) {
+	machine.Sandbox(t)
 	files, err := filepath.Glob("testdata/repos/*.txtar")
 	if err != nil || len(files) < 12 {
 		t.Fatalf("repositories: %d, %v", len(files), err)
 	}
 	m := newManager(t)
 	warmGo(t, m)
-	has := sandboxTools(t, m)
+	var archives []*txtar.Archive
 	for _, file := range files {
+		archives = append(archives, parsed(t, file))
+	}
+	has := sandboxTools(t, m, archives)
+	for i, file := range files {
+		if testing.Short() && i%5 != 0 { // the others take minutes
+			continue
+		}
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			t.Parallel()
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			archive := archives[i]
 			want := expected(archive, has)
 			ws := openRepository(t, m, archive)
-			report, err := Run(t.Context(), ws, Options{Head: "abc", Config: settingsOf(archive)})
+			report, err := check.Run(t.Context(), ws, check.Options{Head: "abc", Config: settingsOf(archive)})
 			got := describeReport(&report, err)
 			if want == nil {
 				if report.OK() || !strings.Contains(got, "could not run: ") {
@@ -64,57 +68,6 @@ func TestRepositories(t *testing.T) {
 			}
 		})
 	}
-}
-
-// newManager is a manager of sandboxes. Its state directory outlives the test: a cold
-// build cache costs half a minute.
-func newManager(t testing.TB) *sandbox.Manager {
-	t.Helper()
-	dir := filepath.Join("/tmp", "forge-check-test-"+strconv.Itoa(os.Geteuid())) // the worker's user must reach it
-	m, err := sandbox.New(sandbox.Options{Dir: dir, Exe: sandboxtest.Worker(t), Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
-}
-
-// The build caches: one for all that has Go, and one, which stays empty, for the rest.
-const goCache, noCache = "go", "other"
-
-func cacheFor(files map[string]string) string {
-	for name := range files {
-		if path.Base(name) == "go.mod" || path.Ext(name) == ".go" {
-			return goCache
-		}
-	}
-	return noCache
-}
-
-var warmedGo sync.Once
-
-// warmGo compiles once what the repositories of the tests import of the standard library.
-// Else all that begin at the same time would do so, each for itself.
-func warmGo(t testing.TB, m *sandbox.Manager) {
-	t.Helper()
-	warmedGo.Do(func() {
-		ws, err := m.Open(t.Context(), workspace.OpenOptions{Name: "warm", Cache: goCache})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer ws.Close()
-		for name, text := range map[string]string{
-			"go.mod": "module example.com/warm\n\ngo 1.24\n",
-			"warm_test.go": "package warm\n\nimport (\n\t_ \"embed\"\n\t_ \"encoding/json\"\n\t_ \"flag\"\n\t_ \"os/exec\"\n\t_ \"path/filepath\"\n" +
-				"\t_ \"runtime/pprof\"\n\t_ \"testing\"\n)\n",
-		} {
-			if err := ws.Write(t.Context(), name, []byte(text)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := ws.Warm(t.Context(), workspace.Command{Args: []string{"go", "test", "./..."}, Dir: "."}); err != nil {
-			t.Log("no build cache: ", err)
-		}
-	})
 }
 
 // openRepository writes an archive's files into a workspace.
@@ -141,19 +94,26 @@ func openRepository(t *testing.T, m *sandbox.Manager, archive *txtar.Archive) wo
 }
 
 // sandboxTools returns which of the tools the sandbox has.
-func sandboxTools(t *testing.T, m *sandbox.Manager) map[string]bool {
+func sandboxTools(t *testing.T, m *sandbox.Manager, archives []*txtar.Archive) map[string]bool {
 	t.Helper()
 	ws, err := m.Open(t.Context(), workspace.OpenOptions{Name: "tools", Cache: noCache})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ws.Close()
-	c := &checker{ws: ws, log: discard}
-	v, err := c.look(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	has := map[string]bool{}
+	for _, archive := range archives {
+		for _, f := range archive.Files {
+			if tool, ok := strings.CutPrefix(f.Name, "want without "); ok {
+				r, err := ws.Run(t.Context(), workspace.Command{Args: []string{"sh", "-c", "command -v " + tool}, Timeout: time.Minute})
+				if err != nil {
+					t.Fatal(err)
+				}
+				has[tool] = r.Exit == 0
+			}
+		}
 	}
-	return v.tools
+	return has
 }
 
 // expected returns the section that holds for the sandbox's tools: the first one
@@ -173,14 +133,14 @@ func expected(archive *txtar.Archive, has map[string]bool) *txtar.File {
 }
 
 func settingsOf(archive *txtar.Archive) config.Tests {
-	config := defaults
-	config.Reruns = 0
+	tests := config.Default().Tests
+	tests.Reruns = 0
 	for _, f := range archive.Files {
 		if f.Name == "tests.commands" {
-			config.Commands = strings.Split(strings.TrimSpace(string(f.Data)), "\n")
+			tests.Commands = strings.Split(strings.TrimSpace(string(f.Data)), "\n")
 		}
 	}
-	return config
+	return tests
 }
 
 // describeReport writes a report as text.

@@ -1,6 +1,5 @@
-//go:build e2e
-
-package cite
+// Package citations measures what becomes of learnings about code in a real history.
+package citations
 
 import (
 	"compress/gzip"
@@ -12,12 +11,43 @@ import (
 	"maps"
 	"os"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/tools/txtar"
+
+	"forge/learn/cite"
+	"forge/pipeline/record"
 )
+
+// tree is code by path, with the files that each word is in.
+type tree struct {
+	text  map[string]string
+	words map[string][]string
+}
+
+func newTree(text map[string]string) tree {
+	t := tree{text, map[string][]string{}}
+	for _, p := range slices.Sorted(maps.Keys(text)) {
+		list := word.FindAllString(text[p], -1)
+		slices.Sort(list)
+		for _, w := range slices.Compact(list) {
+			t.words[w] = append(t.words[w], p)
+		}
+	}
+	return t
+}
+
+var word = regexp.MustCompile(`[A-Za-z_]\w*`)
+
+func (t tree) look(c *record.Cite) cite.Found {
+	return cite.Look(c, cite.Tree{
+		Read:   func(path string) (string, bool) { text, ok := t.text[path]; return text, ok },
+		Having: func(name string) []string { return t.words[name] },
+	})
+}
 
 // fact is something that a learning may say of code: of a name, with another word.
 type fact struct{ kind, name, word string }
@@ -174,7 +204,7 @@ func seed(before, after tree, every int) figures {
 			if f.word != "" {
 				words = append(words, f.word)
 			}
-			cites := Of(p, before.text[p], []string{f.name}, words)
+			cites := cite.Of(p, before.text[p], []string{f.name}, words)
 			if len(cites) == 0 {
 				continue // as before: by its path
 			}

@@ -1,7 +1,8 @@
-package server
+package play
 
 import (
 	"fmt"
+	"forge/cmd/forge/server"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -24,6 +25,7 @@ import (
 // other repositories begin meanwhile as they do else. FORGE_ALERTS sets how many.
 // Covers P2.
 func TestStormOfAlerts(t *testing.T) {
+	long(t)
 	total := 500
 	if n, err := strconv.Atoi(os.Getenv("FORGE_ALERTS")); err == nil {
 		total = n
@@ -38,7 +40,7 @@ func TestStormOfAlerts(t *testing.T) {
 		}
 	}
 	ts := newTestServer(t, testOptions{on: on, deploys: true, files: map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] +
-		"production: {tell: true, ask: true, issue: true, roll_back: true, revert: true}\n"}, wire: func(o *Options) {
+		"production: {tell: true, ask: true, issue: true, roll_back: true, revert: true}\n"}, wire: func(o *server.Options) {
 		o.Config.Hooks = []settings.Hook{{Name: "prom", Kind: "alertmanager", Secret: settings.NewSecret(promToken), Repo: greetRepo, PerMinute: 100_000}}
 	}})
 	_, err := ts.gh.AddRepo("acme", "other", servertest.Greeter())
@@ -95,7 +97,6 @@ func TestStormOfAlerts(t *testing.T) {
 	eventually(t, func() bool {
 		waiting, err := ts.s.DB.WaitingOf(t.Context(), "production")
 		ts.must(err)
-		ts.s.incidents.Wake()
 		return len(waiting) == 0
 	}, func() string { return "alerts still wait" })
 	var waited time.Duration

@@ -1,11 +1,10 @@
-//go:build e2e
-
-package server
+package play
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"forge/cmd/forge/server"
 	"io"
 	"maps"
 	"net/http"
@@ -125,6 +124,7 @@ findings: [{severity: info, category: style, rule: order, message: ` + put("Obey
 // happens on GitHub for each of sixty texts that want something happens for one that wants
 // nothing, too. FORGE_TEXTS sets how many of them are told. Covers S21, P2.
 func TestObeyingModelReadsAlerts(t *testing.T) {
+	long(t)
 	t.Parallel()
 	list, most := orders(), 6
 	if n, err := strconv.Atoi(os.Getenv("FORGE_TEXTS")); err == nil {
@@ -140,10 +140,10 @@ func TestObeyingModelReadsAlerts(t *testing.T) {
 	t.Cleanup(provider.Close)
 	var later atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
-	ts := newTestServer(t, testOptions{sandbox: true, deploys: true, now: now,
+	ts := newTestServer(t, testOptions{deploys: true, now: now,
 		files: map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] + "production: {ask: true, issue: true, run: true, roll_back: true, revert: true}\n"},
 		env:   map[string]string{"FORGE_MODEL": "openai/obedient", "OPENAI_BASE_URL": provider.URL + "/v1", "OPENAI_API_KEY": "sk-test-0000000000", "FORGE_CALL_TIMEOUT": "30s"},
-		wire: func(o *Options) {
+		wire: func(o *server.Options) {
 			o.Config.Hooks = []settings.Hook{{Name: "prom", Kind: "alertmanager", Secret: settings.NewSecret(promToken), Repo: greetRepo, PerMinute: 10_000}}
 		}})
 	main, err := ts.gh.Head(greetRepo, "main")

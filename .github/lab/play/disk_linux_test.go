@@ -1,6 +1,4 @@
-//go:build e2e && linux
-
-package server
+package play
 
 import (
 	"forge/cmd/forge/server/servertest"
@@ -20,7 +18,6 @@ func TestDiskFull(t *testing.T) {
 		t.Run(where, func(t *testing.T) {
 			var disk string
 			ts := newTestServer(t, testOptions{
-				sandbox: true,
 				files:   map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] + "loop: {faults: 1}\n"},
 				prepare: func(state string) { disk = smallDisk(t, filepath.Join(state, where)) },
 			})

@@ -1,19 +1,14 @@
-package server
+package play
 
 import (
-	"bytes"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"forge/cmd/forge/server"
 	"forge/cmd/forge/server/servertest"
 	"forge/pipeline"
 )
@@ -21,39 +16,6 @@ import (
 // hangs is a test suite that reports one test, starts a process in the background
 // and never ends.
 const hangs = "echo TAP version 13\necho 1..2\necho ok 1 - begins\nsleep 1000001 &\nsleep 1000001\n"
-
-// left returns the processes whose command line is the given one.
-func left(t *testing.T, args ...string) (pids []int) {
-	t.Helper()
-	if runtime.GOOS != "linux" { // there is ps, then
-		out, err := exec.Command("ps", "-Ao", "pid=,args=").Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(string(out)) {
-			pid, line, _ := strings.Cut(strings.TrimSpace(line), " ")
-			if n, _ := strconv.Atoi(pid); strings.TrimSpace(line) == strings.Join(args, " ") {
-				pids = append(pids, n)
-			}
-		}
-		return pids
-	}
-	dirs, err := os.ReadDir("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []byte(strings.Join(args, "\x00") + "\x00")
-	for _, d := range dirs {
-		pid, err := strconv.Atoi(d.Name())
-		if err != nil {
-			continue
-		}
-		if line, _ := os.ReadFile(filepath.Join("/proc", d.Name(), "cmdline")); bytes.Equal(line, want) {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
 
 // Tests that never end, at the base neither: nothing is called verified because
 // another test passed; people read which command, how long and what to do; nothing
@@ -132,7 +94,7 @@ func TestModelTimesOut(t *testing.T) {
 	}
 	ts := newTestServer(t, testOptions{
 		now:   func() time.Time { return time.Now().Add(time.Duration(skipped.Load())) },
-		wire:  func(o *Options) { o.After = after },
+		wire:  func(o *server.Options) { o.After = after },
 		files: map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] + "loop: {faults: 1}\n"},
 		env: map[string]string{"FORGE_MODEL": "openai/silent", "OPENAI_BASE_URL": "http://" + l.Addr().String() + "/v1",
 			"OPENAI_API_KEY": "sk-test-0000000000", "FORGE_MODEL_TIMEOUT": "100ms"},

@@ -1,0 +1,124 @@
+package check
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"forge/pipeline"
+	"forge/pipeline/config"
+)
+
+const (
+	smallGo = "-- go.mod --\nmodule example.com/m\n\ngo 1.21\n-- m.go --\npackage m\n\n" +
+		"func Add(a, b int) int { return a + b }\n" +
+		"-- m_test.go --\npackage m\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tif got := Add(1, 2); got != 3 {\n" +
+		"\t\tt.Fatal(got)\n\t}\n}\n\n" +
+		"func TestZero(t *testing.T) {\n\tif Add(0, 0) != 0 {\n\t\tt.Fatal()\n\t}\n}\n"
+	// A crate, with what stands for cargo.
+	smallRust = "-- Cargo.toml --\n[package]\nname = \"calc\"\nversion = \"0.1.0\"\n-- cargo.py --\n" +
+		"source = open(\"src/lib.rs\").read()\nbad = \"sum()\" not in source and \"17\" in source\n" +
+		"print(\"test tests::sums ... \" + (\"FAILED\" if bad else \"ok\")" +
+		" + \"\\n\\ntest result: %s. 0 passed; 0 failed\" % (\"FAILED\" if bad else \"ok\"))\nraise SystemExit(101 if bad else 0)\n" +
+		"-- src/lib.rs --\npub fn total(xs: &[i64]) -> i64 {\n    xs.iter().sum()\n}\n\n#[cfg(test)]\nmod tests {\n" +
+		"    use super::*;\n\n    #[test]\n    fn sums() {\n        assert_eq!(total(&[8, 9]), 17);\n    }\n}\n"
+	// A script whose target comes by an include, and a shell's tests.
+	smallMake = "-- calc.py --\ndef sign(n):\n    return (n > 0) - (n < 0)\n-- Makefile --\ninclude mk/rules.mk\n" +
+		"-- mk/rules.mk --\ntest: prove\nprove:\n\tpython3 prove.py\n.PHONY: test prove\n" +
+		"-- prove.py --\nfrom calc import sign\n\nassert sign(-4) == -1\nprint(\"ok\")\n"
+	smallShell = "-- sum.sh --\necho 3\n" +
+		"-- t.sh --\necho 1..1\nif [ \"$(sh sum.sh)\" = 3 ]; then echo ok 1 - adds; else echo not ok 1 - adds; fi\n"
+)
+
+// Covers T8, lessons 16: a case of each rule about tests, and what is right beside it. The
+// laboratory has the corpus.
+func TestRules(t *testing.T) {
+	t.Parallel()
+	need(t, "python3", "make")
+	for name, c := range map[string]struct {
+		base    string
+		command string   // that runs the tests; "": it is found
+		edits   []string // in turn: a file's text, and what takes its place
+		want    []string // how the lines of the report begin
+		reason  bool     // the reviewer has one for each test that changed
+		ok      bool
+	}{
+		"removed": {base: smallGo, edits: []string{"func TestZero(t *testing.T) {\n\tif Add(0, 0) != 0 {\n\t\tt.Fatal()\n\t}\n" +
+			"}\n", ""},
+			want: []string{"tampered tests.removed "}},
+		"skipped": {base: smallGo, edits: []string{"if got := Add", "t.Skip()\n" +
+			"\tif got := Add"}, want: []string{"tampered tests.skipped "}},
+		"weakened": {base: smallGo, edits: []string{"a + b", "a - b", "got != 3",
+			"got == 3"}, want: []string{"changed passed example.com/m.TestAdd"}},
+		"unasked": {base: smallGo, edits: []string{"a + b", "a + b + 1", "got != 3", "got != 4", "Add(0, 0) != 0",
+			"Add(0, 0) != 1"},
+			want: []string{"changed passed example.com/m.TestAdd", "changed passed example.com/m.TestZero"}},
+		"asked": {base: smallGo, reason: true, ok: true,
+			edits: []string{"a + b", "a + b + 1", "got != 3", "got != 4", "Add(0, 0) != 0", "Add(0, 0) != 1"},
+			want:  []string{"changed passed example.com/m.TestAdd", "changed passed example.com/m.TestZero"}},
+		"renamed":   {base: smallGo, edits: []string{"TestZero", "TestNothing"}, ok: true},
+		"rewritten": {base: smallGo, edits: []string{"{ return a + b }", "{\n\ta += b\n\treturn a\n}"}, ok: true},
+		"new": {base: smallGo, edits: []string{"func TestZero", "func TestMore(t *testing.T) {\n" +
+			"\tif got := Add(2, 2); got != 4 {\n\t\tt.Fatal(got)\n\t}\n}\n\nfunc TestZero"}, ok: true},
+		"other arguments": {base: smallGo, reason: true, ok: true, edits: []string{"a, b int) int { return a + b",
+			"a, b, c int) int { return a + b + c",
+			"Add(1, 2)", "Add(1, 2, 0)", "Add(0, 0)", "Add(0, 0, 0)"},
+			want: []string{"changed passed example.com/m.TestAdd: it could not ",
+				"changed passed example.com/m.TestZero: it could not "}},
+		"a helper": {base: smallGo + "-- same_test.go --\npackage m\n\nimport \"testing\"\n\n" +
+			"func same(t *testing.T, got, want int) {\n\tif got != want {\n\t\tt.Fatal(got)\n\t}\n}\n\n" +
+			"func TestSame(t *testing.T) { same(t, Add(2, 1), 3) }\n", edits: []string{"a + b", "a - b", "got != 3", "got != -1",
+			"got != want", "got == want"},
+			want: []string{"changed passed example.com/m.TestAdd", "changed passed example.com/m.TestSame"}},
+		"what a script runs": {base: smallMake, command: "make test", edits: []string{"(n > 0) - (n < 0)", "n", "prove:\n" +
+			"\tpython3 prove.py\n", "prove:\n\t@true\n"},
+			want: []string{"changed passed make test"}},
+		"by chance": {base: smallShell, command: "sh t.sh", edits: []string{"echo 3\n",
+			"if [ -e mark ]; then echo 3; else touch mark; fi\n"},
+			want: []string{"failed adds: "}},
+		"Rust, weakened": {base: smallRust, command: "python3 cargo.py", edits: []string{"xs.iter().sum()", "xs.len() as i64",
+			"assert_eq!(total(&[8, 9]), 17)", "assert!(total(&[8, 9]) > 0)"},
+			want: []string{"changed passed "}},
+		"Rust, more": {base: smallRust, command: "python3 cargo.py", edits: []string{"17);", "17);\n" +
+			"        assert_eq!(total(&[]), 0);"}, ok: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tests := config.Tests{TimeoutMinutes: 1}
+			if c.command != "" {
+				tests.Commands, tests.Reruns = []string{c.command}, 1
+			}
+			of := commits{"base": filesOf(c.base), "head": filesOf(c.base)}
+			for name, text := range of["head"] {
+				of["head"][name] = strings.NewReplacer(c.edits...).Replace(text)
+			}
+			var opened int
+			open := of.open(t, &opened)
+			tree, err := open(t.Context(), "base")
+			if err != nil {
+				t.Fatal(err)
+			}
+			before, err := Run(t.Context(), tree, Options{Config: tests, Head: "base"})
+			if err != nil || !before.OK() {
+				t.Fatal(told(&before), err)
+			}
+			r, err := Verify(t.Context(), open, Options{Config: tests, Base: "base", Head: "head", Iteration: 1, Baseline: &before,
+				Patch: patchOf(t, of["base"], of["head"])})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := slices.DeleteFunc(told(&r), func(line string) bool { return strings.HasPrefix(line, "tampered tests.changed ") })
+			if c.reason {
+				Justify(&r, slices.Collect(func(yield func(pipeline.TestChange) bool) {
+					for _, x := range r.Changed {
+						x.Reason = "it had to"
+						yield(x)
+					}
+				}))
+			}
+			if len(got) != len(c.want) || !slices.EqualFunc(got, c.want, strings.HasPrefix) || r.OK() != c.ok {
+				t.Errorf("it is right: %v; the report says\n%s\nwant %q, %v", r.OK(), strings.Join(got, "\n"), c.want, c.ok)
+			}
+		})
+	}
+}
