@@ -20,7 +20,7 @@ import (
 // shows then fits together. FORGE_STOPS sets how many moments are tried.
 func TestStopAtAnyMoment(t *testing.T) {
 	t.Parallel()
-	stops := 20
+	stops := 6
 	if n, err := strconv.Atoi(os.Getenv("FORGE_STOPS")); err == nil {
 		stops = n
 	}

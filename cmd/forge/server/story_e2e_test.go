@@ -249,6 +249,7 @@ func customers(ctx context.Context, address string, served, failed *atomic.Int64
 // service is healthy, the run behind it has learnt, and a run that fixes it is verified,
 // shipped and healthy. Covers P1, P2, V12.
 func TestProductionStory(t *testing.T) {
+	t.Parallel()
 	for _, program := range []string{"prometheus", "prometheus-alertmanager", "go"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skipf("needs %s: install it", program)
