@@ -33,6 +33,7 @@ import (
 	"forge/learn/production"
 	"forge/pipeline"
 	"forge/pipeline/agent/agenttest"
+	"forge/pipeline/needs"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
 )
@@ -250,11 +251,7 @@ func customers(ctx context.Context, address string, served, failed *atomic.Int64
 // shipped and healthy. Covers P1, P2, V12.
 func TestProductionStory(t *testing.T) {
 	t.Parallel()
-	for _, program := range []string{"prometheus", "prometheus-alertmanager", "go"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("needs %s: install it", program)
-		}
-	}
+	needs.Tools(t, "prometheus", "prometheus-alertmanager")
 	data, err := os.ReadFile("testdata/story.txtar")
 	if err != nil {
 		t.Fatal(err)
