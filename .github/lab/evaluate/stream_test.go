@@ -12,6 +12,9 @@ import (
 // What learning is worth is measured on this tree, in a table and as JSON.
 func TestLearning(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes a minute: left out with -short")
+	}
 	args := []string{"learning", "--repo", "../../../learn", "--pulls", "100", "--seeds", "1"}
 	out := labDone(t, args...)
 	for _, want := range []string{"1 streams of 100 pull requests", "memory off", "product", "false alarm", "useful held", "true errors", "hasty: 10 % mistakes"} {

@@ -20,7 +20,7 @@ func TestEvaluateThreads(t *testing.T) {
 	}
 	got, err := evaluate(`{"repo": "o/r", "pr": 3, "label": "dismissed", "replies": [{"by": "author", "text": "Not a bug."}]}
 {"repo": "o/r", "pr": 3, "label": "dismissed", "replies": [{"by": "author", "text": "Hm, the tree is sorted."}]}
-{"repo": "o/r", "pr": 3, "label": "accepted", "replies": [{"by": "author", "text": "Not a bug."}, {"by": "author", "text": "You are right, fixed."}]}
+{"repo": "o/r", "pr": 3, "label": "accepted", "replies": [{"by": "author", "text": "Not a bug."}, {"by": "author", "text": "Fixed."}]}
 {"repo": "o/r", "pr": 1, "label": "later", "replies": [{"by": "author", "text": "Won't fix here: separate issue."}]}
 `)
 	if err != nil {
