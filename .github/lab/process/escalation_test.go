@@ -24,7 +24,7 @@ func TestEscalationOnRealModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.serve()
-	words := read(t, "testdata/e2e/issue.md")
+	words := read(t, "testdata/issue.md")
 	title, body, _ := strings.Cut(words, "\n")
 	for _, c := range []struct {
 		name   string
@@ -168,7 +168,7 @@ func TestProviders(t *testing.T) {
 	t.Parallel()
 	for _, provider := range []string{"openai", "anthropic"} {
 		t.Run(provider, func(t *testing.T) {
-			models, err := agenttest.NewServer([]byte(read(t, "testdata/e2e/tape.txtar")))
+			models, err := agenttest.NewServer([]byte(read(t, "testdata/tape.txtar")))
 			if err != nil {
 				t.Fatal(err)
 			}
