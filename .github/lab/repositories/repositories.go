@@ -232,16 +232,11 @@ func (p *player) keepCaches(state string) error {
 	if err := os.Chmod(state, 0o711); err != nil {
 		return err
 	}
-	for _, name := range []string{"seeds"} {
-		kept := filepath.Join(p.state, name)
-		if err := os.MkdirAll(kept, 0o711); err != nil {
-			return err
-		}
-		if err := os.Symlink(kept, filepath.Join(work, name)); err != nil {
-			return err
-		}
+	kept := filepath.Join(p.state, "seeds")
+	if err := os.MkdirAll(kept, 0o711); err != nil {
+		return err
 	}
-	return nil
+	return os.Symlink(kept, filepath.Join(work, "seeds"))
 }
 
 // tape is a model whose implementer makes the commit's change.
