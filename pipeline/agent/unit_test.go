@@ -371,7 +371,7 @@ func TestTools(t *testing.T) {
 		{"run", `{"command":" "}`, false, "command is empty"},
 		{"run", `{"command":"pwd","dir":".."}`, false, "outside"},
 		{"run", `{"command":"echo out; echo err >&2; exit 4","dir":"d","seconds":5}`, false, "exit 4\nout\n[stderr]\nerr"},
-		{"run", `{"command":"yes line | head -c 100000"}`, true, "bytes left out"},
+		{"run", `{"command":"head -c 100000 /dev/zero | tr '\\0' a"}`, true, "bytes left out"},
 	}
 	for _, tt := range tests {
 		c := conversation{spec: spec{tools: []tool{all[tt.tool]}}, p: &phase{agent: newAgent(t, "tape:x", nil), job: Job{Run: newRun()}}, box: *box, seen: map[string]bool{}}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -124,6 +125,9 @@ func openDir(t testing.TB) string {
 // newManager returns a manager whose workers are this very binary.
 func newManager(t testing.TB, o Options) *Manager {
 	t.Helper()
+	if runtime.GOOS == "linux" {
+		needs.Tools(t, "prlimit")
+	}
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
