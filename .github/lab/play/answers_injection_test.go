@@ -51,10 +51,10 @@ func TestAlertTextsDoNothing(t *testing.T) {
 	t.Parallel()
 	var later atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
-	ts := newTestServer(t, testOptions{deploys: true, now: now,
-		files: map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] + "production: {ask: true, issue: true, roll_back: true, revert: true}\n"},
-		wire: func(o *server.Options) {
-			o.Config.Hooks = []settings.Hook{{Name: "prom", Kind: "alertmanager", Secret: settings.NewSecret(promToken), Repo: greetRepo, PerMinute: 10_000}}
+	ts := newServer(t, servertest.Options{Deploys: true, Now: now,
+		Files: map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] + "production: {ask: true, issue: true, roll_back: true, revert: true}\n"},
+		Wire: func(o *server.Options) {
+			o.Config.Hooks = []settings.Hook{{Name: "prom", Kind: "alertmanager", Secret: settings.NewSecret(promToken), Repo: servertest.Repo, PerMinute: 10_000}}
 		}})
 	list := orders()
 	if len(list) < 60 {
@@ -67,16 +67,16 @@ func TestAlertTextsDoNothing(t *testing.T) {
 			"status": "firing", "startsAt": now().UTC().Format(time.RFC3339Nano),
 			"labels":      map[string]string{"alertname": words, "severity": "critical", "forge_kind": "error", "service": words},
 			"annotations": map[string]string{"summary": words, "description": words, "stack": "Error: x\n    at " + words + " (/srv/greet.sh:1:2)"}}}})
-		ts.must(err)
+		ts.Must(err)
 		if code, text := hookTo(t, ts, "prom", promToken, string(body)); code != http.StatusAccepted {
 			t.Fatalf("%d %s", code, text)
 		}
-		i := ts.incident(int64(n+1), func(i *production.Incident) bool {
+		i := ts.Incident(int64(n+1), func(i *production.Incident) bool {
 			a := i.Act(production.AnswerAsk)
 			return a != nil && a.State == production.ActDone
 		})
-		issue, err := ts.gh.Issue(greetRepo, int(i.Act(production.AnswerIssue).Number))
-		ts.must(err)
+		issue, err := ts.GitHub.Issue(servertest.Repo, int(i.Act(production.AnswerIssue).Number))
+		ts.Must(err)
 		if !slices.Equal(issue.Labels, []string{"incident"}) || len(issue.Comments) != 1 || len(i.Acts) != 2 {
 			t.Errorf("%q: labels %q, %d comments, %+v", words, issue.Labels, len(issue.Comments), i.Acts)
 		}
@@ -84,8 +84,8 @@ func TestAlertTextsDoNothing(t *testing.T) {
 	}
 	// With the reminders, and the ends of those that were not seen for a day.
 	for number, words := range issues {
-		issue, err := ts.gh.Issue(greetRepo, number)
-		ts.must(err)
+		issue, err := ts.GitHub.Issue(servertest.Repo, number)
+		ts.Must(err)
 		shown := []string{issue.Title, marker.ReplaceAllString(issue.Body, "")}
 		for _, c := range issue.Comments {
 			shown = append(shown, marker.ReplaceAllString(c.Body, ""))
@@ -101,13 +101,13 @@ func TestAlertTextsDoNothing(t *testing.T) {
 			t.Errorf("%q: %d comments: %q", words, len(issue.Comments), shown[2:])
 		}
 	}
-	made := ts.gh.Mutations()
+	made := ts.GitHub.Mutations()
 	delete(made, "apps/create-installation-access-token")
 	if len(made) != 2 || made["issues/create"] != len(list) || made["issues/create-comment"] < len(list) || made["issues/create-comment"] > 3*len(list) {
 		t.Errorf("made %v", made)
 	}
-	runs, err := ts.s.DB.Runs(t.Context(), store.Filter{})
-	ts.must(err)
+	runs, err := ts.Forge.DB.Runs(t.Context(), store.Filter{})
+	ts.Must(err)
 	if len(runs) != 0 {
 		t.Errorf("%d runs", len(runs))
 	}

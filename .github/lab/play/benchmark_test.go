@@ -54,13 +54,13 @@ func TestBenchmarkGetsSlower(t *testing.T) {
 	long(t)
 	files := goFiles("  - {name: speed, use: go-bench, command: \"go test -run=^$ -bench=. -benchtime=20ms ./words\", worse_by: 30%}\n")
 	files["words/words_test.go"] = "package words\n\nimport \"testing\"\n\nvar sink string\n\nfunc BenchmarkGreet(b *testing.B) {\n\tfor i := 0; i < b.N; i++ {\n\t\tsink = Greet(\"Ann\")\n\t}\n}\n"
-	ts := newTestServer(t, testOptions{tape: slowTape, files: files})
-	ts.label("acme")
-	run, ok := ts.within(5*time.Minute, func(r *pipeline.Run) bool {
+	ts := newServer(t, servertest.Options{Tape: slowTape, Files: files})
+	ts.Label("acme")
+	run, ok := ts.Within(5*time.Minute, func(r *pipeline.Run) bool {
 		return r.State == pipeline.StateVerified || r.State == pipeline.StateWaiting
 	})
 	if !ok || run.State != pipeline.StateVerified || len(run.Iterations) != 2 || run.Counters.TestBounces != 1 {
-		t.Fatalf("%s, %d iterations\n%s", run.State, len(run.Iterations), ts.comments())
+		t.Fatalf("%s, %d iterations\n%s", run.State, len(run.Iterations), ts.Comments())
 	}
 	first, last := run.Iterations[0].Tests, run.Iterations[1].Tests
 	if len(first.Failures) != 1 || first.Failures[0].Cause != pipeline.CauseQuality || !strings.Contains(first.Failures[0].Error+first.Failures[0].Analysis, "Greet") {

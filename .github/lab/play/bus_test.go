@@ -3,6 +3,7 @@ package play
 import (
 	"bufio"
 	"encoding/json"
+	"forge/cmd/forge/server/servertest"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -39,10 +40,10 @@ func TestSubscriberOfARun(t *testing.T) {
 		}
 	}))
 	defer program.Close()
-	ts := newTestServer(t, testOptions{wire: func(o *server.Options) {
+	ts := newServer(t, servertest.Options{Wire: func(o *server.Options) {
 		o.Config.Subscribers = []settings.Subscriber{{Name: "ci", URL: settings.NewSecret(program.URL), Secrets: settings.NewSecret("0123456789abcdef"), Private: true}}
 	}})
-	stream, err := http.Get(ts.s.PagesURL + "/events?repo=" + greetRepo)
+	stream, err := http.Get(ts.Forge.PagesURL + "/events?repo=" + servertest.Repo)
 	if err != nil || stream.StatusCode != http.StatusOK || stream.Header.Get("Content-Type") != "text/event-stream" {
 		t.Fatalf("GET /events: %+v, %v", stream, err)
 	}
@@ -63,8 +64,8 @@ func TestSubscriberOfARun(t *testing.T) {
 		}
 		heard <- ids
 	}()
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateVerified)
+	ts.Label("acme")
+	run := ts.UntilState(pipeline.StateVerified)
 	var ids []string
 	late := time.After(time.Minute)
 	for range 2 {
@@ -83,7 +84,7 @@ func TestSubscriberOfARun(t *testing.T) {
 	var told []string
 	for _, e := range got {
 		told = append(told, e.ID)
-		if e.Data.Run != run.ID || e.Data.Repo != greetRepo || e.Data.Seq <= seq {
+		if e.Data.Run != run.ID || e.Data.Repo != servertest.Repo || e.Data.Seq <= seq {
 			t.Errorf("after event %d: %+v", seq, e)
 		}
 		seq = e.Data.Seq

@@ -174,8 +174,8 @@ if (cd py && python3 -c 'import left; left.greeting()'); then echo ok 4 - python
 }
 
 // options of a server that installs from these registries.
-func (p *packages) options(files map[string]string) testOptions {
-	return testOptions{files: files, env: map[string]string{"GOSUMDB": "off"}, wire: func(o *server.Options) {
+func (p *packages) options(files map[string]string) servertest.Options {
+	return servertest.Options{Files: files, Env: map[string]string{"GOSUMDB": "off"}, Wire: func(o *server.Options) {
 		if testing.Verbose() {
 			o.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
 		}
@@ -196,9 +196,9 @@ func TestDependenciesOfThreeLanguages(t *testing.T) {
 	t.Parallel()
 	needTools(t)
 	p := newPackages(t)
-	ts := newTestServer(t, p.options(p.repository(t)))
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateVerified)
+	ts := newServer(t, p.options(p.repository(t)))
+	ts.Label("acme")
+	run := ts.UntilState(pipeline.StateVerified)
 	tests := run.Current().Tests
 	if tests.Passed != 4 || !slices.Equal(tests.Setup, []string{"installed dependencies (go, npm in web, pip in py)"}) {
 		t.Errorf("%d tests passed, setup: %q", tests.Passed, tests.Setup)
@@ -212,7 +212,7 @@ func TestDependenciesOfThreeLanguages(t *testing.T) {
 			t.Errorf("%s was not asked for: %q", want, asked)
 		}
 	}
-	ts.again()
+	ts.Again()
 	if more := p.requests()[len(asked):]; len(more) > 0 {
 		t.Errorf("the second run asked for %q", more)
 	}
@@ -234,14 +234,14 @@ if (cd web && node -e 'require("left")()') && grep -q hello gen/greeting && PYTH
 		".github/forge.yml": "tests:\n  commands: [sh test.sh]\nsetup:\n  instead: true\n  commands:\n    - cd web && npm ci\n    - mkdir gen && cd web && node -e 'console.log(require(\"left\")())' > ../gen/greeting\n" +
 			"    - python3 -m pip install --target=.tools -r list.txt\n  cache: [.tools]\n  inputs: [list.txt]\n",
 	}
-	ts := newTestServer(t, p.options(files))
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateVerified)
+	ts := newServer(t, p.options(files))
+	ts.Label("acme")
+	run := ts.UntilState(pipeline.StateVerified)
 	tests := run.Current().Tests
 	if tests.Passed != 2 || !slices.Equal(tests.Setup, []string{"set up by 3 commands, which left .tools, gen, web/node_modules"}) {
 		t.Errorf("%d tests passed, setup: %q", tests.Passed, tests.Setup)
 	}
-	pulls, err := ts.gh.Pulls(greetRepo)
+	pulls, err := ts.GitHub.Pulls(servertest.Repo)
 	if err != nil || len(pulls) != 1 || !strings.Contains(pulls[0].Body, "set up by 3 commands") {
 		t.Errorf("the pull request does not say so: %v %+v", err, pulls)
 	}
@@ -249,7 +249,7 @@ if (cd web && node -e 'require("left")()') && grep -q hello gen/greeting && PYTH
 	if !slices.Contains(asked, "/left/-/left-1.0.0.tgz") {
 		t.Errorf("asked for %q", asked)
 	}
-	ts.again()
+	ts.Again()
 	if more := p.requests()[len(asked):]; len(more) > 0 {
 		t.Errorf("the second run asked for %q", more)
 	}
@@ -271,12 +271,12 @@ func TestChangeBreaksTheInstallation(t *testing.T) {
 	}
 	const one, two = `"left":"1.0.0"`, `"left":"1.0.0","right":"1.0.0"`
 	o := p.options(files)
-	o.tape = "\n-- planner 0/1 --\n>>> submit\nsummary: Use right\nsteps: [Edit package.json]\ncriteria: [{id: AC1, text: The greeting stays}]\n-- implementer 1/1 --\n" + edit(one, two) + "-- implementer 1/2 --\n>>> submit\nsummary: Use right\n" + servertest.Approved +
+	o.Tape = "\n-- planner 0/1 --\n>>> submit\nsummary: Use right\nsteps: [Edit package.json]\ncriteria: [{id: AC1, text: The greeting stays}]\n-- implementer 1/1 --\n" + edit(one, two) + "-- implementer 1/2 --\n>>> submit\nsummary: Use right\n" + servertest.Approved +
 		"-- tester */1 --\n>>> submit\nfailures: [{id: T1, cause: logic, analysis: There is no right, confidence: 0.9, fix: {description: take right out}}]\n" +
 		"-- implementer 2/1 --\n" + edit(two, one) + ">>> write\npath: NOTES.md\ncontent: \"Greets.\\n\"\n-- implementer 2/2 --\n>>> submit\nsummary: Do without right\naddressed: [{id: T1, what: taken out}]\n"
-	ts := newTestServer(t, o)
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateVerified)
+	ts := newServer(t, o)
+	ts.Label("acme")
+	run := ts.UntilState(pipeline.StateVerified)
 	failed := run.Iterations[0].Tests.Failures
 	if len(run.Iterations) != 2 || len(failed) != 1 || !strings.Contains(failed[0].Error, "no registry has npm /right") {
 		t.Errorf("%d iterations; the first failed with %+v", len(run.Iterations), failed)
@@ -309,28 +309,28 @@ func TestLockFilesOfAChange(t *testing.T) {
 		return write("web/package.json", `{"name":"web","scripts":{"preinstall":"touch ran","dependencies":"touch ran"},"dependencies":{"`+name+`":"1.0.0"}}`)
 	}
 	o := p.options(files)
-	o.tape = "\n-- planner 0/1 --\n>>> submit\nsummary: Use left\nsteps: [Use it]\ncriteria: [{id: AC1, text: The greeting stays}]\n-- implementer 1/1 --\n" +
+	o.Tape = "\n-- planner 0/1 --\n>>> submit\nsummary: Use left\nsteps: [Use it]\ncriteria: [{id: AC1, text: The greeting stays}]\n-- implementer 1/1 --\n" +
 		write("app.go", "package app\n\nimport _ \"example.com/left\"\n") + asks("lfet") +
 		write("test.sh", script("if go list -deps . >/dev/null; then echo ok 2 - go; else echo not ok 2 - go; fi\nif (cd web && node -e 'require(\"left\")()'); then echo ok 3 - node; else echo not ok 3 - node; fi\n")) +
 		"-- implementer 1/2 --\n>>> submit\nsummary: Use left\n-- implementer 1/3 --\n@expect no registry has npm /lfet\n" + asks("left") +
 		"-- implementer 1/4 --\n>>> install\n-- implementer 1/5 --\n@expect locked npm in web: left 1.0.0\n@expect installed dependencies (go, npm in web)\n" +
 		">>> run\ncommand: go vet . && cd web && node -e 'console.log(\"it says \" + require(\"left\")())'\n-- implementer 1/6 --\n@expect it says hello\n>>> submit\nsummary: Use left\n" +
 		strings.ReplaceAll(servertest.Approved, "*/1 --\n", "*/1 --\n@expect npm in web: left 1.0.0\n")
-	ts := newTestServer(t, o)
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateVerified)
+	ts := newServer(t, o)
+	ts.Label("acme")
+	run := ts.UntilState(pipeline.StateVerified)
 	if len(run.Iterations) != 1 || run.Current().Tests.Passed != 3 {
 		t.Fatalf("%d iterations, tests %+v", len(run.Iterations), run.Current().Tests)
 	}
 	want := []string{"go: example.com/left v1.0.0", "npm in web: left 1.0.0"}
-	locked := ts.event(run.ID, pipeline.EventLockUpdated).Data.Lock
+	locked := ts.Event(run.ID, pipeline.EventLockUpdated).Data.Lock
 	if got := locked.Lines(); !slices.Equal(got, want) || !slices.Equal(locked.Files, []string{"go.mod", "web/package-lock.json"}) {
 		t.Errorf("the event says %q of %q, want %q", got, locked.Files, want)
 	}
 	if files := run.Current().Impl.Files; !slices.Contains(files, "go.mod") || !slices.Contains(files, "web/package-lock.json") || slices.Contains(files, "web/ran") {
 		t.Errorf("the commit has %q", files)
 	}
-	pulls, err := ts.gh.Pulls(greetRepo)
+	pulls, err := ts.GitHub.Pulls(servertest.Repo)
 	if err != nil || len(pulls) != 1 || !strings.Contains(pulls[0].Body, "## Packages that came in\n\n- go: example.com/left v1.0.0\n- npm in web: left 1.0.0") {
 		t.Errorf("the pull request does not say so: %v %+v", err, pulls)
 	}
@@ -352,13 +352,13 @@ func TestLockFileByHand(t *testing.T) {
 	}
 	const moved = "left 1.0.0 was from https://registry.elsewhere.example/left/-/left-1.0.0.tgz and is from https://registry.npmjs.org/left/-/left-1.0.0.tgz"
 	o := p.options(files)
-	o.tape = "\n-- planner 0/1 --\n>>> submit\nsummary: Lock left elsewhere\nsteps: [Edit package-lock.json]\ncriteria: [{id: AC1, text: The greeting stays}]\n-- implementer 1/1 --\n" +
+	o.Tape = "\n-- planner 0/1 --\n>>> submit\nsummary: Lock left elsewhere\nsteps: [Edit package-lock.json]\ncriteria: [{id: AC1, text: The greeting stays}]\n-- implementer 1/1 --\n" +
 		write("left-1.0.0.tgz", "right-1.0.0.tgz") + "-- implementer 1/2 --\n>>> submit\nsummary: Lock left\n-- implementer 1/3 --\n@expect left 1.0.0 comes from https://registry.elsewhere.example/left/-/right-1.0.0.tgz, which is not the archive\n" +
 		write("registry.elsewhere.example", "registry.npmjs.org") + "-- implementer 1/4 --\n>>> submit\nsummary: Lock left\n" +
 		strings.ReplaceAll(servertest.Approved, "*/1 --\n", "*/1 --\n@expect package-lock.json: "+moved+"\n")
-	ts := newTestServer(t, o)
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateVerified)
+	ts := newServer(t, o)
+	ts.Label("acme")
+	run := ts.UntilState(pipeline.StateVerified)
 	if report := run.Report(1); !strings.Contains(report, "Installed, and not as a manifest asks for it: package-lock.json: "+moved) {
 		t.Errorf("the report does not say so:\n%s", report)
 	}
@@ -371,16 +371,16 @@ func TestRegistryIsAway(t *testing.T) {
 	p := newPackages(t)
 	files := p.repository(t)
 	p.setAway(true)
-	ts := newTestServer(t, p.options(files))
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateWaiting) // the tests that need packages fail, as they did before
+	ts := newServer(t, p.options(files))
+	ts.Label("acme")
+	run := ts.UntilState(pipeline.StateWaiting) // the tests that need packages fail, as they did before
 	setup := strings.Join(run.Current().Tests.Setup, "\n")
 	for _, want := range []string{"could not install dependencies (go): `go mod download` ended with 1", "could not install dependencies (npm in web): `npm ci", "could not install dependencies (pip in py)", "403 Forbidden"} {
 		if !strings.Contains(setup, want) {
 			t.Errorf("setup lacks %q:\n%s", want, setup)
 		}
 	}
-	pulls, err := ts.gh.Pulls(greetRepo)
+	pulls, err := ts.GitHub.Pulls(servertest.Repo)
 	if err != nil || len(pulls) != 1 || !strings.Contains(pulls[0].Body, "could not install dependencies") {
 		t.Errorf("the pull request does not say so: %v %+v", err, pulls)
 	}

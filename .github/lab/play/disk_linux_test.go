@@ -17,23 +17,23 @@ func TestDiskFull(t *testing.T) {
 	for _, where := range []string{"work", "git"} {
 		t.Run(where, func(t *testing.T) {
 			var disk string
-			ts := newTestServer(t, testOptions{
-				files:   map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] + "loop: {faults: 1}\n"},
-				prepare: func(state string) { disk = smallDisk(t, filepath.Join(state, where)) },
+			ts := newServer(t, servertest.Options{
+				Files:   map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] + "loop: {faults: 1}\n"},
+				Prepare: func(state string) { disk = smallDisk(t, filepath.Join(state, where)) },
 			})
 			fill(t, disk)
-			ts.label("acme")
-			run := ts.untilState(pipeline.StateWaiting)
+			ts.Label("acme")
+			run := ts.UntilState(pipeline.StateWaiting)
 			if g := run.Gate().Guard; g.Name != pipeline.GuardFaults || run.Fault.Class != pipeline.FaultEnvironment || len(run.Iterations) != 0 {
 				t.Errorf("guard %+v, fault %+v, %d iterations", g, run.Fault, len(run.Iterations))
 			}
-			ts.says("has no room left")
-			ts.says("answer `retry`")
+			ts.Says("has no room left")
+			ts.Says("answer `retry`")
 			if err := os.Remove(filepath.Join(disk, "full")); err != nil {
 				t.Fatal(err)
 			}
-			ts.comment("acme", "/forge retry")
-			run = ts.untilState(pipeline.StateVerified)
+			ts.Comment("acme", "/forge retry")
+			run = ts.UntilState(pipeline.StateVerified)
 			if len(run.Iterations) != 1 {
 				t.Errorf("%d iterations, want 1: the fault counts no attempt", len(run.Iterations))
 			}

@@ -1,6 +1,7 @@
 package play
 
 import (
+	"forge/cmd/forge/server/servertest"
 	"strings"
 	"testing"
 
@@ -11,11 +12,11 @@ import (
 // Covers lessons 11, 18: doubled and shuffled deliveries make no difference.
 func TestDeliveriesInDisorder(t *testing.T) {
 	t.Parallel()
-	ts := newTestServer(t, testOptions{})
-	gh := ts.gh
+	ts := newServer(t, servertest.Options{})
+	gh := ts.GitHub
 	gh.SetDeliveryFaults(githubtest.DeliveryFaults{Duplicate: 1, Shuffle: 0.5})
-	ts.label("acme")
-	ts.untilState(pipeline.StateVerified)
+	ts.Label("acme")
+	ts.UntilState(pipeline.StateVerified)
 	came := map[string]int{}
 	for _, d := range gh.Deliveries() {
 		came[d.GUID]++
@@ -23,11 +24,11 @@ func TestDeliveriesInDisorder(t *testing.T) {
 	if n := len(gh.Deliveries()) - len(came); n < 3 {
 		t.Fatalf("%d deliveries came twice", n)
 	}
-	pulls, err := gh.Pulls(greetRepo)
+	pulls, err := gh.Pulls(servertest.Repo)
 	if err != nil || len(pulls) != 1 || len(pulls[0].Checks) != 1 {
 		t.Fatalf("%v, %+v; want one pull request with one check", err, pulls)
 	}
-	issue, err := gh.Issue(greetRepo, 1)
+	issue, err := gh.Issue(servertest.Repo, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,19 +22,19 @@ const hangs = "echo TAP version 13\necho 1..2\necho ok 1 - begins\nsleep 1000001
 // goes on running.
 func TestSuiteHangs(t *testing.T) {
 	t.Parallel()
-	ts := newTestServer(t, testOptions{files: map[string]string{"test.sh": hangs}, testTimeout: 300 * time.Millisecond})
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateWaiting)
+	ts := newServer(t, servertest.Options{Files: map[string]string{"test.sh": hangs}, TestTimeout: 300 * time.Millisecond})
+	ts.Label("acme")
+	run := ts.UntilState(pipeline.StateWaiting)
 	if g := run.Gate().Guard; g.Name != pipeline.GuardUnclean || len(run.Iterations) != 1 || run.Head == run.Base {
 		t.Errorf("guard %+v in iteration %d, head %s", g, len(run.Iterations), run.Head)
 	}
-	ts.says("`sh test.sh` did not end and was stopped after 300ms")
-	ts.says("tests.timeout_minutes in .github/forge.yml")
+	ts.Says("`sh test.sh` did not end and was stopped after 300ms")
+	ts.Says("tests.timeout_minutes in .github/forge.yml")
 	if pids := left(t, "sleep", "1000001"); len(pids) > 0 {
 		t.Errorf("the tests' processes %v are still there", pids)
 	}
-	ts.comment("acme", "/forge accept")
-	ts.untilState(pipeline.StateAccepted)
+	ts.Comment("acme", "/forge accept")
+	ts.UntilState(pipeline.StateAccepted)
 }
 
 // A change that makes the tests hang goes back like any other failure, and is lost
@@ -62,9 +62,9 @@ new: "echo hello, $1"
 summary: Print instead of sleeping
 addressed: [{id: T1, what: it prints}]
 -- implementer 9/1 --`, 1)
-	ts := newTestServer(t, testOptions{tape: tape, testTimeout: 3 * time.Second})
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateVerified)
+	ts := newServer(t, servertest.Options{Tape: tape, TestTimeout: 3 * time.Second})
+	ts.Label("acme")
+	run := ts.UntilState(pipeline.StateVerified)
 	if len(run.Iterations) != 2 || !run.Iterations[0].Tests.Suites[0].TimedOut {
 		t.Errorf("iterations: %+v", run.Iterations)
 	}
@@ -92,18 +92,18 @@ func TestModelTimesOut(t *testing.T) {
 		skipped.Add(int64(d))
 		return time.After(0)
 	}
-	ts := newTestServer(t, testOptions{
-		now:   func() time.Time { return time.Now().Add(time.Duration(skipped.Load())) },
-		wire:  func(o *server.Options) { o.After = after },
-		files: map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] + "loop: {faults: 1}\n"},
-		env: map[string]string{"FORGE_MODEL": "openai/silent", "OPENAI_BASE_URL": "http://" + l.Addr().String() + "/v1",
+	ts := newServer(t, servertest.Options{
+		Now:   func() time.Time { return time.Now().Add(time.Duration(skipped.Load())) },
+		Wire:  func(o *server.Options) { o.After = after },
+		Files: map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] + "loop: {faults: 1}\n"},
+		Env: map[string]string{"FORGE_MODEL": "openai/silent", "OPENAI_BASE_URL": "http://" + l.Addr().String() + "/v1",
 			"OPENAI_API_KEY": "sk-test-0000000000", "FORGE_MODEL_TIMEOUT": "100ms"},
 	})
-	ts.label("acme")
-	run := ts.until("waits for the provider", func(r *pipeline.Run) bool { return r.Await != nil && r.Await.Model })
+	ts.Label("acme")
+	run := ts.Until("waits for the provider", func(r *pipeline.Run) bool { return r.Await != nil && r.Await.Model })
 	if run.State != pipeline.StateRunning || run.Counters.Faults != 0 || run.Await.Next.IsZero() || len(run.Iterations) != 0 {
 		t.Errorf("it waits as %+v in state %s with %d faults", run.Await, run.State, run.Counters.Faults)
 	}
-	ts.comment("acme", "/forge cancel")
-	ts.untilState(pipeline.StateCancelled)
+	ts.Comment("acme", "/forge cancel")
+	ts.UntilState(pipeline.StateCancelled)
 }

@@ -2,9 +2,7 @@ package play
 
 import (
 	"bytes"
-	"fmt"
-	"forge/cmd/forge/incidents"
-	"forge/learn/production"
+	"forge/cmd/forge/server/servertest"
 	"io"
 	"net/http"
 	"os"
@@ -17,32 +15,16 @@ import (
 const promToken = "0123456789abcdef-prom"
 
 // hookTo posts what a monitor says to a hook.
-func hookTo(t *testing.T, ts *testServer, name, token, body string) (int, string) {
+func hookTo(t *testing.T, ts *servertest.Server, name, token, body string) (int, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, ts.s.URL+"/hooks/"+name, strings.NewReader(body))
-	ts.must(err)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, ts.Forge.URL+"/hooks/"+name, strings.NewReader(body))
+	ts.Must(err)
 	req.Header.Set("Authorization", "Bearer "+token)
 	resp, err := http.DefaultClient.Do(req)
-	ts.must(err)
+	ts.Must(err)
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(resp.Body)
 	return resp.StatusCode, string(text)
-}
-
-// incident waits until an incident is as it should be.
-func (ts *testServer) incident(id int64, cond func(*production.Incident) bool) *production.Incident {
-	ts.t.Helper()
-	var i *production.Incident
-	eventually(ts.t, func() bool {
-		row, err := ts.s.DB.Incident(ts.t.Context(), id)
-		if err != nil {
-			return false // it is not there yet
-		}
-		i, err = incidents.Folded(row)
-		ts.must(err)
-		return cond(i)
-	}, func() string { return fmt.Sprintf("incident %d never came to that: %+v", id, i) })
-	return i
 }
 
 // left returns the processes whose command line is the given one.

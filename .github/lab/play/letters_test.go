@@ -1,6 +1,7 @@
 package play
 
 import (
+	"forge/cmd/forge/server/servertest"
 	"slices"
 	"strings"
 	"testing"
@@ -15,10 +16,10 @@ func TestFiveLetters(t *testing.T) {
 	t.Parallel()
 	f := feature.Five(3)
 	f.Modules[0].Breaks = true
-	ts := modular(t, f, testOptions{})
-	ts.label("acme")
-	run := ts.verifiedWith(5)
-	ts.says("2 of 2 passed, 4 pending") // a module's tests, without those of promises of others
+	ts := modular(t, f, servertest.Options{})
+	ts.Label("acme")
+	run := verifiedWith(ts, 5)
+	ts.Says("2 of 2 passed, 4 pending") // a module's tests, without those of promises of others
 	if a := module.Find(run.Parts, "a"); a.Round != 2 || len(run.Iterations) != 2 {
 		t.Errorf("a was sent back %d times in %d iterations", a.Round, len(run.Iterations))
 	}
@@ -30,11 +31,11 @@ func TestFiveLetters(t *testing.T) {
 // Covers V6: what modules cost of GitHub's limits.
 func TestCallsOfModules(t *testing.T) {
 	t.Parallel()
-	ts := modular(t, feature.Beside(3, 3), testOptions{})
-	ts.label("acme")
-	ts.verifiedWith(3)
+	ts := modular(t, feature.Beside(3, 3), servertest.Options{})
+	ts.Label("acme")
+	verifiedWith(ts, 3)
 	n, by := 0, map[string]int{} // without git and what the server asks for itself
-	for _, c := range ts.gh.Calls() {
+	for _, c := range ts.GitHub.Calls() {
 		if !strings.HasPrefix(c.Operation, "git/") && !strings.HasPrefix(c.Operation, "apps/list-") {
 			by[c.Operation]++
 			n++

@@ -1,6 +1,7 @@
 package play
 
 import (
+	"forge/cmd/forge/server/servertest"
 	"net/http"
 	"os"
 	"os/exec"
@@ -84,12 +85,12 @@ func TestDependenciesOfMaven(t *testing.T) {
 		"java/app/pom.xml":                    parent + `<artifactId>app</artifactId><dependencies><dependency><groupId>acme</groupId><artifactId>core</artifactId><version>${revision}</version></dependency></dependencies></project>`,
 		"java/app/src/test/java/AppTest.java": "public class AppTest { @org.junit.Test public void one() { org.junit.Assert.assertEquals(1, Core.one()); } }\n",
 	})
-	inner := o.wire
-	o.wire = func(w *server.Options) {
+	inner := o.Wire
+	o.Wire = func(w *server.Options) {
 		inner(w)
 		w.Config.Registries = append(w.Config.Registries, settings.Registry{Name: "maven", Kind: "maven", URL: p.URL, Private: true})
 	}
-	p.twice(newTestServer(t, o), 50, func(tests *pipeline.TestReport) bool {
+	p.twice(newServer(t, o), 50, func(tests *pipeline.TestReport) bool {
 		return strings.Contains(strings.Join(tests.Setup, "\n"), "installed dependencies (maven in java)") && tests.Failed == 0 &&
 			slices.ContainsFunc(tests.Names, func(name string) bool { return strings.Contains(name, "AppTest") })
 	})
@@ -97,20 +98,20 @@ func TestDependenciesOfMaven(t *testing.T) {
 
 // twice lets two issues be worked on. Their tests have to be right; the first one asks the registry at
 // least so often, the second one not at all.
-func (p *packages) twice(ts *testServer, least int, right func(*pipeline.TestReport) bool) {
-	ts.t.Helper()
+func (p *packages) twice(ts *servertest.Server, least int, right func(*pipeline.TestReport) bool) {
+	ts.T.Helper()
 	for round := range 2 {
 		asked := len(p.requests())
-		ts.labelInRound(round, "Greet again")
-		run, ok := ts.within(5*time.Minute, func(r *pipeline.Run) bool { return r.Task.Issue == ts.issue && r.State != pipeline.StateRunning })
+		labelInRound(ts, round, "Greet again")
+		run, ok := ts.Within(5*time.Minute, func(r *pipeline.Run) bool { return r.Task.Issue == ts.Issue && r.State != pipeline.StateRunning })
 		if !ok || run.Current() == nil || run.Current().Tests == nil {
-			ts.t.Fatalf("round %d: %s: %+v\n%s", round, run.State, run.Gates, ts.comments())
+			ts.T.Fatalf("round %d: %s: %+v\n%s", round, run.State, run.Gates, ts.Comments())
 		}
 		if tests := run.Current().Tests; !right(tests) {
-			ts.t.Errorf("round %d: %+v", round, tests)
+			ts.T.Errorf("round %d: %+v", round, tests)
 		}
 		if more := p.requests()[asked:]; round == 0 && len(more) < least || round == 1 && len(more) > 0 {
-			ts.t.Errorf("round %d: %d requests: %q", round, len(more), more)
+			ts.T.Errorf("round %d: %d requests: %q", round, len(more), more)
 		}
 	}
 }

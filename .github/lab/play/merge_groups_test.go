@@ -3,6 +3,7 @@ package play
 import (
 	"context"
 	"fmt"
+	"forge/cmd/forge/server/servertest"
 	"os"
 	"strings"
 	"testing"
@@ -13,17 +14,17 @@ import (
 )
 
 // judged waits for Forge's verdict on a commit.
-func (ts *testServer) judged(sha string) githubtest.CheckRun {
-	ts.t.Helper()
-	ctx, cancel := context.WithTimeout(ts.t.Context(), 60*time.Second)
+func judged(ts *servertest.Server, sha string) githubtest.CheckRun {
+	ts.T.Helper()
+	ctx, cancel := context.WithTimeout(ts.T.Context(), 60*time.Second)
 	defer cancel()
 	var list []githubtest.CheckRun
-	err := ts.gh.Wait(ctx, func() bool {
-		list, _ = ts.gh.ChecksOf(greetRepo, sha)
+	err := ts.GitHub.Wait(ctx, func() bool {
+		list, _ = ts.GitHub.ChecksOf(servertest.Repo, sha)
 		return len(list) > 0
 	})
 	if err != nil || len(list) != 1 {
-		ts.t.Fatalf("verdicts on %s: %+v, %v", sha, list, err)
+		ts.T.Fatalf("verdicts on %s: %+v, %v", sha, list, err)
 	}
 	return list[0]
 }
@@ -32,25 +33,25 @@ func (ts *testServer) judged(sha string) githubtest.CheckRun {
 // tested together with what goes before it. FORGE_GROUPS sets how many more are made.
 func TestMergeGroups(t *testing.T) {
 	t.Parallel()
-	ts := newTestServer(t, testOptions{})
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateVerified)
-	acme, pull := ts.gh.As("acme"), run.Published.Pull.Number
+	ts := newServer(t, servertest.Options{})
+	ts.Label("acme")
+	run := ts.UntilState(pipeline.StateVerified)
+	acme, pull := ts.GitHub.As("acme"), run.Published.Pull.Number
 	enqueue := func(n int, onTopOf string) string {
 		t.Helper()
-		sha, err := acme.Enqueue(greetRepo, n, onTopOf)
-		ts.must(err)
+		sha, err := acme.Enqueue(servertest.Repo, n, onTopOf)
+		ts.Must(err)
 		return sha
 	}
 	push := func(branch, name, text string) string {
 		t.Helper()
-		sha, err := acme.PushFiles(greetRepo, githubtest.Push{Branch: branch, Message: "Other work", Files: map[string]*string{name: &text}})
-		ts.must(err)
+		sha, err := acme.PushFiles(servertest.Repo, githubtest.Push{Branch: branch, Message: "Other work", Files: map[string]*string{name: &text}})
+		ts.Must(err)
 		return sha
 	}
 	want := func(sha, conclusion, words string) {
 		t.Helper()
-		if c := ts.judged(sha); c.Name != "forge" || c.Conclusion != conclusion || !strings.Contains(c.Title+c.Summary, words) {
+		if c := judged(ts, sha); c.Name != "forge" || c.Conclusion != conclusion || !strings.Contains(c.Title+c.Summary, words) {
 			t.Errorf("verdict on %s: %+v, want %s with %q", sha, c, conclusion, words)
 		}
 	}
@@ -58,8 +59,8 @@ func TestMergeGroups(t *testing.T) {
 	other := push("other", "OTHER.md", "x\n")
 	want(enqueue(pull, other), "success", "its tests pass, too")
 	want(enqueue(pull, push("broken", "test.sh", "echo TAP version 13\necho 1..1\necho not ok 1 - greets\n")), "failure", "greets")
-	n, err := acme.OpenPull(greetRepo, "other", "Mine")
-	ts.must(err)
+	n, err := acme.OpenPull(servertest.Repo, "other", "Mine")
+	ts.Must(err)
 	want(enqueue(n, ""), "neutral", "Not Forge's work")
 
 	groups := 2
@@ -79,9 +80,9 @@ func TestMergeGroups(t *testing.T) {
 
 	// A head that nobody has verified.
 	push(run.Branch, "MORE.md", "x\n")
-	ts.until("goes on", func(r *pipeline.Run) bool { return r.Head != run.Head })
+	ts.Until("goes on", func(r *pipeline.Run) bool { return r.Head != run.Head })
 	sha := enqueue(pull, "")
-	if c := ts.judged(sha); c.Conclusion == "neutral" {
+	if c := judged(ts, sha); c.Conclusion == "neutral" {
 		t.Errorf("verdict on unverified work: %+v", c)
 	}
 }

@@ -1,6 +1,7 @@
 package play
 
 import (
+	"forge/cmd/forge/server/servertest"
 	"slices"
 	"strings"
 	"testing"
@@ -52,18 +53,18 @@ func TestSlowCasesOfFailingModules(t *testing.T) {
 	const replanned = "-- planner 0@2/1 --\n>>> submit\nsummary: Without b\nsteps: [c/run.sh, all/doc.go]\ncriteria:\n" +
 		"  - {id: AC-c, text: c says who it is}\n  - {id: AC-all, text: there is a place for all}\n"
 	const simpler = "-- b/planner 1/1 --\n>>> submit\nsummary: One word\nsteps: [b/run.sh]\ncriteria: [{id: AC-b, text: b says who it is}]\n"
-	push := func(ts *testServer) {
+	push := func(ts *servertest.Server) {
 		right := "# It says who it is.\necho b\n"
-		ts.until("b is taken over", func(r *pipeline.Run) bool { return module.Find(r.Parts, "b").State == string(pipeline.StateStopped) })
-		_, err := ts.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: ts.run.Branch + "--b", Message: "By hand", Files: map[string]*string{"b/run.sh": &right}})
-		ts.must(err)
-		ts.comment("acme", "/forge b resume")
+		ts.Until("b is taken over", func(r *pipeline.Run) bool { return module.Find(r.Parts, "b").State == string(pipeline.StateStopped) })
+		_, err := ts.GitHub.As("acme").PushFiles(servertest.Repo, githubtest.Push{Branch: ts.Run().Branch + "--b", Message: "By hand", Files: map[string]*string{"b/run.sh": &right}})
+		ts.Must(err)
+		ts.Comment("acme", "/forge b resume")
 	}
 	for _, tt := range []struct {
 		name, settings string
 		unsure         bool   // it asks because nobody is sure of the cause, and not at its last iteration
 		answer         string // "": the settings answer
-		then           func(ts *testServer)
+		then           func(ts *servertest.Server)
 		left           []string
 		tape           string
 		merged         string
@@ -86,18 +87,18 @@ func TestSlowCasesOfFailingModules(t *testing.T) {
 				f.Settings = "iterations: 3"
 			}
 			f.Left = tt.left
-			ts := modularWith(t, f, testOptions{}, tt.tape)
-			ts.label("acme")
+			ts := modularWith(t, f, servertest.Options{}, tt.tape)
+			ts.Label("acme")
 			if tt.answer != "" {
-				ts.until("asks while another module is merged", asks("b"))
-				ts.comment("acme", tt.answer)
+				ts.Until("asks while another module is merged", asks("b"))
+				ts.Comment("acme", tt.answer)
 			}
 			if tt.then != nil {
 				tt.then(ts)
 			}
-			run := ts.until("ended, or asks again", func(r *pipeline.Run) bool { return r.State != pipeline.StateRunning })
+			run := ts.Until("ended, or asks again", func(r *pipeline.Run) bool { return r.State != pipeline.StateRunning })
 			if run.State != pipeline.StateVerified || mergedParts(run) != tt.merged || len(run.Gates) != 0 {
-				t.Errorf("the run is %s with %q merged, want %q; it asked %d times: %s", run.State, mergedParts(run), tt.merged, len(run.Gates), ts.comments())
+				t.Errorf("the run is %s with %q merged, want %q; it asked %d times: %s", run.State, mergedParts(run), tt.merged, len(run.Gates), ts.Comments())
 			}
 			for _, p := range run.Parts {
 				if p.Left == "" && p.Merged == "" {
@@ -105,9 +106,9 @@ func TestSlowCasesOfFailingModules(t *testing.T) {
 				}
 			}
 			if tt.says != "" {
-				ts.says(tt.says)
+				ts.Says(tt.says)
 			}
-			ts.greenMerges()
+			ts.GreenMerges()
 		})
 	}
 }
@@ -118,19 +119,19 @@ func TestSlowCasesOfTwoQuestions(t *testing.T) {
 	t.Parallel()
 	f := feature.Beside(3, 3)
 	f.Modules[1].Fails, f.Modules[2].Fails, f.Settings = true, true, "iterations: 1"
-	ts := modular(t, f, testOptions{})
-	ts.label("acme")
-	ts.until("both ask while another module is merged", asks("b", "c"))
-	ts.comment("acme", "/forge accept")
-	ts.says("2 modules ask, so it is not clear which one this answers: b, c.")
-	ts.comment("acme", "/forge c continue 1")
-	ts.until("the second one is merged", func(r *pipeline.Run) bool { return mergedParts(r) == "a c" })
-	ts.comment("acme", "/forge b accept")
-	run := ts.until("ended, or asks again", func(r *pipeline.Run) bool { return r.State != pipeline.StateRunning })
+	ts := modular(t, f, servertest.Options{})
+	ts.Label("acme")
+	ts.Until("both ask while another module is merged", asks("b", "c"))
+	ts.Comment("acme", "/forge accept")
+	ts.Says("2 modules ask, so it is not clear which one this answers: b, c.")
+	ts.Comment("acme", "/forge c continue 1")
+	ts.Until("the second one is merged", func(r *pipeline.Run) bool { return mergedParts(r) == "a c" })
+	ts.Comment("acme", "/forge b accept")
+	run := ts.Until("ended, or asks again", func(r *pipeline.Run) bool { return r.State != pipeline.StateRunning })
 	if run.State != pipeline.StateVerified || mergedParts(run) != "a b c" {
-		t.Errorf("the run is %s with %q merged: %s", run.State, mergedParts(run), ts.comments())
+		t.Errorf("the run is %s with %q merged: %s", run.State, mergedParts(run), ts.Comments())
 	}
-	ts.greenMerges()
+	ts.GreenMerges()
 }
 
 // Covers V9: a module is accepted although it does not keep a promise: who relies on it is
@@ -140,17 +141,17 @@ func TestSlowCasesOfAcceptedPromises(t *testing.T) {
 	t.Parallel()
 	f := feature.Beside(3, 3)
 	f.Modules[0].Breaks, f.Modules[0].Unsure, f.Modules[2].Needs = true, true, []string{"a"}
-	ts := modular(t, f, testOptions{})
-	ts.label("acme")
-	ts.until("a asks about its promise", func(r *pipeline.Run) bool { a := module.Find(r.Parts, "a"); return a != nil && a.Question != "" })
-	ts.comment("acme", "/forge a accept")
-	run := ts.until("ended, or asks again", func(r *pipeline.Run) bool {
+	ts := modular(t, f, servertest.Options{})
+	ts.Label("acme")
+	ts.Until("a asks about its promise", func(r *pipeline.Run) bool { a := module.Find(r.Parts, "a"); return a != nil && a.Question != "" })
+	ts.Comment("acme", "/forge a accept")
+	run := ts.Until("ended, or asks again", func(r *pipeline.Run) bool {
 		c := module.Find(r.Parts, "c")
 		return r.State != pipeline.StateRunning || c.Question != ""
 	})
 	if a := module.Find(run.Parts, "a"); run.State != pipeline.StateVerified || mergedParts(run) != "a b c" || !slices.Equal(a.Known, []string{"tests/a-c.sh"}) {
-		t.Errorf("the run is %s with %q merged, and a is taken with %q: %s", run.State, mergedParts(run), a.Known, ts.comments())
+		t.Errorf("the run is %s with %q merged, and a is taken with %q: %s", run.State, mergedParts(run), a.Known, ts.Comments())
 	}
-	ts.says("the module a was accepted with known issues; 1 test fails there: tests/a-c.sh")
-	ts.greenMerges()
+	ts.Says("the module a was accepted with known issues; 1 test fails there: tests/a-c.sh")
+	ts.GreenMerges()
 }

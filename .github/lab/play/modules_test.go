@@ -3,6 +3,7 @@ package play
 import (
 	"errors"
 	"fmt"
+	"forge/cmd/forge/server/servertest"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -21,13 +22,13 @@ import (
 )
 
 // another opens an issue like the first, labels it, and waits for its run.
-func (ts *testServer) another() {
-	ts.t.Helper()
-	issue, err := ts.gh.As("acme").OpenIssue(greetRepo, "Letters", "Each piece says its own letter.")
-	ts.must(err)
-	ts.issue = issue
-	ts.label("acme")
-	ts.until("of the issue", func(r *pipeline.Run) bool { return r.Task.Issue == issue })
+func another(ts *servertest.Server) {
+	ts.T.Helper()
+	issue, err := ts.GitHub.As("acme").OpenIssue(servertest.Repo, "Letters", "Each piece says its own letter.")
+	ts.Must(err)
+	ts.Issue = issue
+	ts.Label("acme")
+	ts.Until("of the issue", func(r *pipeline.Run) bool { return r.Task.Issue == issue })
 }
 
 // stopsOfOne is how many stops one server is tried with: GitHub answers 5,000 calls an hour.
@@ -61,21 +62,21 @@ type moduleStops struct {
 func (s *moduleStops) tryServer(t *testing.T, stops int) {
 	f := feature.Beside(3, 3)
 	f.Modules[2].Needs, f.Minute = []string{"a"}, 100*time.Millisecond
-	ts := modular(t, f, testOptions{})
-	ts.label("acme")
-	first := ts.verifiedWith(3)
+	ts := modular(t, f, servertest.Options{})
+	ts.Label("acme")
+	first := verifiedWith(ts, 3)
 	lasts := first.Updated.Sub(first.Started)
 	t.Logf("a run lasts %s", lasts)
 	for done := 0; done < stops; {
-		ts.another()
-		issue := ts.issue
+		another(ts)
+		issue := ts.Issue
 		wait(s.random.IntN(int(lasts.Milliseconds())))
 		begun := time.Now()
-		ts.comment("acme", "/forge stop")
+		ts.Comment("acme", "/forge stop")
 		halted := func(p module.Part) bool {
 			return p.Run == 0 || p.State != string(pipeline.StateRunning) && p.State != string(pipeline.StateWaiting)
 		}
-		run := ts.until("stopped with its modules, or ended before", func(r *pipeline.Run) bool {
+		run := ts.Until("stopped with its modules, or ended before", func(r *pipeline.Run) bool {
 			return r.Task.Issue == issue && (r.State.Ended() || r.State == pipeline.StateStopped && !slices.ContainsFunc(r.Parts, func(p module.Part) bool { return !halted(p) }))
 		})
 		took := time.Since(begun)
@@ -93,18 +94,18 @@ func (s *moduleStops) tryServer(t *testing.T, stops int) {
 			}
 		}
 		s.working[n]++
-		ts.comment("acme", "/forge cancel")
-		ts.until("cancelled", func(r *pipeline.Run) bool { return r.Task.Issue == issue && r.State == pipeline.StateCancelled })
+		ts.Comment("acme", "/forge cancel")
+		ts.Until("cancelled", func(r *pipeline.Run) bool { return r.Task.Issue == issue && r.State == pipeline.StateCancelled })
 		done++
 	}
 }
 
 // pace is how long the modules of a run took: from the first one's start to the last
 // merge, and, of the phases that were worked on, along the longest way and in all.
-func (ts *testServer) pace(run *pipeline.Run) (build, critical, serial time.Duration) {
-	ts.t.Helper()
-	events, err := ts.s.DB.Events(ts.t.Context(), run.ID, 0)
-	ts.must(err)
+func pace(ts *servertest.Server, run *pipeline.Run) (build, critical, serial time.Duration) {
+	ts.T.Helper()
+	events, err := ts.Forge.DB.Events(ts.T.Context(), run.ID, 0)
+	ts.Must(err)
 	work, entered := map[string]time.Duration{}, map[string]time.Time{}
 	var first, last time.Time
 	for _, e := range events {
@@ -121,8 +122,8 @@ func (ts *testServer) pace(run *pipeline.Run) (build, critical, serial time.Dura
 	}
 	longest := map[string]time.Duration{}
 	for _, m := range run.Plan.Split.Modules { // in an order in which each comes after what it needs
-		child, err := ts.s.DB.Load(ts.t.Context(), module.Find(run.Parts, m.ID).Run)
-		ts.must(err)
+		child, err := ts.Forge.DB.Load(ts.T.Context(), module.Find(run.Parts, m.ID).Run)
+		ts.Must(err)
 		work[m.ID] += time.Duration(child.Worked()) * time.Millisecond
 		serial += work[m.ID]
 		for _, n := range m.Needs {
@@ -157,9 +158,9 @@ func TestPaceOfModules(t *testing.T) {
 			measure := func(workers int) (build, critical, serial time.Duration) {
 				f := c.f
 				f.Minute, f.Finding = minute, ""
-				ts := modular(t, f, testOptions{wire: func(o *server.Options) { o.Config.Parallel.Parts = workers }})
-				ts.label("acme")
-				return ts.pace(ts.verifiedWith(len(f.Modules)))
+				ts := modular(t, f, servertest.Options{Wire: func(o *server.Options) { o.Config.Parallel.Parts = workers }})
+				ts.Label("acme")
+				return pace(ts, verifiedWith(ts, len(f.Modules)))
 			}
 			build, _, _ := measure(c.f.Parallel)
 			one, critical, serial := measure(1)
@@ -179,19 +180,19 @@ func TestFairnessOfModules(t *testing.T) {
 	f := feature.Beside(6, 3)
 	f.Minute = 500 * time.Millisecond
 	f.Whole = 4
-	ts := modular(t, f, testOptions{})
+	ts := modular(t, f, servertest.Options{})
 	settings := func(text string) {
-		_, err := ts.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: "main", Message: "Settings", Files: map[string]*string{".github/forge.yml": &text}})
-		ts.must(err)
+		_, err := ts.GitHub.As("acme").PushFiles(servertest.Repo, githubtest.Push{Branch: "main", Message: "Settings", Files: map[string]*string{".github/forge.yml": &text}})
+		ts.Must(err)
 	}
 	small := func() time.Duration {
 		settings("tests: {commands: [sh test.sh]}\n")
 		begun := time.Now()
-		ts.another()
-		issue := ts.issue
-		run := ts.until("verified alone", func(r *pipeline.Run) bool { return r.Task.Issue == issue && r.State != pipeline.StateRunning })
+		another(ts)
+		issue := ts.Issue
+		run := ts.Until("verified alone", func(r *pipeline.Run) bool { return r.Task.Issue == issue && r.State != pipeline.StateRunning })
 		if run.State != pipeline.StateVerified || len(run.Parts) != 0 {
-			t.Fatalf("the small run is %s with %d modules: %s", run.State, len(run.Parts), ts.comments())
+			t.Fatalf("the small run is %s with %d modules: %s", run.State, len(run.Parts), ts.Comments())
 		}
 		return time.Since(begun)
 	}
@@ -199,15 +200,15 @@ func TestFairnessOfModules(t *testing.T) {
 	for range 3 {
 		alone = append(alone, small())
 		settings(f.Files()[".github/forge.yml"])
-		ts.another()
-		large := ts.until("building", func(r *pipeline.Run) bool { return len(r.Parts) == 3 })
+		another(ts)
+		large := ts.Until("building", func(r *pipeline.Run) bool { return len(r.Parts) == 3 })
 		beside = append(beside, small())
-		if x, err := ts.s.DB.Load(t.Context(), large.ID); err != nil || x.State.Ended() {
+		if x, err := ts.Forge.DB.Load(t.Context(), large.ID); err != nil || x.State.Ended() {
 			t.Errorf("the large run is %s already, %v", x.State, err)
 		}
-		ts.issue = large.Task.Issue
-		ts.comment("acme", "/forge cancel")
-		ts.says("cancelled")
+		ts.Issue = large.Task.Issue
+		ts.Comment("acme", "/forge cancel")
+		ts.Says("cancelled")
 	}
 	slices.Sort(alone)
 	slices.Sort(beside)
@@ -265,10 +266,10 @@ func timedGit(t *testing.T) func() []span {
 }
 
 // merges are when a run merged its modules.
-func (ts *testServer) merges(run int64) (spans []span) {
-	ts.t.Helper()
-	events, err := ts.s.DB.Events(ts.t.Context(), run, 0)
-	ts.must(err)
+func merges(ts *servertest.Server, run int64) (spans []span) {
+	ts.T.Helper()
+	events, err := ts.Forge.DB.Events(ts.T.Context(), run, 0)
+	ts.Must(err)
 	var entered time.Time
 	for _, e := range events {
 		switch p := e.Data.Phase; {
@@ -284,10 +285,10 @@ func (ts *testServer) merges(run int64) (spans []span) {
 
 // own is when the run of a module was at work beside the model, its tools and the tests:
 // between phases, and in agents' phases besides their steps.
-func (ts *testServer) own(p module.Part) (spans []span, took time.Duration) {
-	ts.t.Helper()
-	events, err := ts.s.DB.Events(ts.t.Context(), p.Run, 0)
-	ts.must(err)
+func own(ts *servertest.Server, p module.Part) (spans []span, took time.Duration) {
+	ts.T.Helper()
+	events, err := ts.Forge.DB.Events(ts.T.Context(), p.Run, 0)
+	ts.Must(err)
 	at := events[0].Time
 	upTo := func(to time.Time) {
 		spans = append(spans, span{at, to})
@@ -312,7 +313,7 @@ func (ts *testServer) own(p module.Part) (spans []span, took time.Duration) {
 			return spans, took
 		}
 	}
-	ts.t.Fatalf("the module %s was never verified", p.ID)
+	ts.T.Fatalf("the module %s was never verified", p.ID)
 	return nil, 0
 }
 
@@ -333,19 +334,19 @@ func TestOwnTimeOfModules(t *testing.T) {
 	f := feature.Beside(3, 3)
 	f.Minute, f.Finding = time.Millisecond, ""
 	gits := timedGit(t)
-	ts := modular(t, f, testOptions{})
-	ts.label("acme")
-	run := ts.verifiedWith(3)
+	ts := modular(t, f, servertest.Options{})
+	ts.Label("acme")
+	run := verifiedWith(ts, 3)
 	var all time.Duration
-	var own []span
+	var each []span
 	for _, p := range run.Parts {
-		spans, took := ts.own(p)
-		own, all = append(own, spans...), all+took
+		spans, took := own(ts, p)
+		each, all = append(each, spans...), all+took
 	}
-	merges := ts.merges(run.ID)
+	merges := merges(ts, run.ID)
 	var git time.Duration
 	for _, g := range gits() {
-		if slices.ContainsFunc(own, g.overlaps) && !slices.ContainsFunc(merges, g.overlaps) {
+		if slices.ContainsFunc(each, g.overlaps) && !slices.ContainsFunc(merges, g.overlaps) {
 			git += g.to.Sub(g.from)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"forge/cmd/forge/server/servertest"
 	"io"
 	"net/http"
 	"regexp"
@@ -81,13 +82,13 @@ func dashboardFile(t *testing.T) (b board) {
 // scraped is what a server tells a monitor after a run, with a budget set.
 func scraped(t *testing.T) map[string]*dto.MetricFamily {
 	t.Helper()
-	ts := newTestServer(t, testOptions{env: map[string]string{"FORGE_DAY_USD": "50", "FORGE_MONTH_USD": "500"}})
-	ts.label("acme")
-	ts.untilState(pipeline.StateVerified)
-	_, err := ts.s.DB.MeasureRuns(t.Context(), metrics.Of)
-	ts.must(err)
-	resp, err := http.Get(ts.s.URL + "/metrics")
-	ts.must(err)
+	ts := newServer(t, servertest.Options{Env: map[string]string{"FORGE_DAY_USD": "50", "FORGE_MONTH_USD": "500"}})
+	ts.Label("acme")
+	ts.UntilState(pipeline.StateVerified)
+	_, err := ts.Forge.DB.MeasureRuns(t.Context(), metrics.Of)
+	ts.Must(err)
+	resp, err := http.Get(ts.Forge.URL + "/metrics")
+	ts.Must(err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {

@@ -108,20 +108,20 @@ if [ ! -e /deps/ran ] && ! touch php/vendor/x 2>/dev/null; then echo ok 6 - noth
 		"php/lib/mapped.php": "<?php class Mapped { public $x = 1; }\n",
 	}
 	o := p.options(files)
-	inner := o.wire
-	o.wire = func(w *server.Options) {
+	inner := o.Wire
+	o.Wire = func(w *server.Options) {
 		inner(w)
 		for _, kind := range []string{"rubygems", "composer"} {
 			w.Config.Registries = append(w.Config.Registries, settings.Registry{Name: kind, Kind: kind, URL: p.URL, Private: true})
 		}
 	}
-	ts := newTestServer(t, o)
+	ts := newServer(t, o)
 	for round := range 2 {
 		asked := len(p.requests())
-		ts.labelInRound(round, "Greet again")
-		run, ok := ts.within(3*time.Minute, func(r *pipeline.Run) bool { return r.Task.Issue == ts.issue && r.State != pipeline.StateRunning })
+		labelInRound(ts, round, "Greet again")
+		run, ok := ts.Within(3*time.Minute, func(r *pipeline.Run) bool { return r.Task.Issue == ts.Issue && r.State != pipeline.StateRunning })
 		if !ok || run.State != pipeline.StateVerified {
-			t.Fatalf("round %d: %s: %+v\n%s", round, run.State, run.Gates, ts.comments())
+			t.Fatalf("round %d: %s: %+v\n%s", round, run.State, run.Gates, ts.Comments())
 		}
 		tests := run.Current().Tests
 		said := strings.Join(tests.Setup, "\n")
@@ -146,16 +146,16 @@ func TestChangedGemIsRefused(t *testing.T) {
 	p.gem(t, "left", "")
 	o := p.options(map[string]string{"Gemfile": "gem 'left', '1.0.0'\n",
 		"Gemfile.lock": gemLock("  left (1.0.0) sha256="+strings.Repeat("0", 64)+"\n", "left")})
-	inner := o.wire
-	o.wire = func(w *server.Options) {
+	inner := o.Wire
+	o.Wire = func(w *server.Options) {
 		inner(w)
 		w.Config.Registries = append(w.Config.Registries, settings.Registry{Name: "rubygems", Kind: "rubygems", URL: p.URL, Private: true})
 	}
-	ts := newTestServer(t, o)
-	ts.label("acme")
-	run, ok := ts.within(3*time.Minute, func(r *pipeline.Run) bool { return r.State != pipeline.StateRunning })
+	ts := newServer(t, o)
+	ts.Label("acme")
+	run, ok := ts.Within(3*time.Minute, func(r *pipeline.Run) bool { return r.State != pipeline.StateRunning })
 	if !ok || run.Current() == nil || run.Current().Tests == nil {
-		t.Fatalf("%s: %+v\n%s", run.State, run.Gates, ts.comments())
+		t.Fatalf("%s: %+v\n%s", run.State, run.Gates, ts.Comments())
 	}
 	if said := strings.Join(run.Current().Tests.Setup, "\n"); !strings.Contains(said, "left-1.0.0: its checksum is not the lock file's") {
 		t.Errorf("setup: %s", said)
@@ -202,11 +202,11 @@ wheels = [{ url = "https://elsewhere.example/winonly.whl", hash = "sha256:%[1]s"
 	for _, dir := range []string{"good", "bad"} {
 		files[dir+"/pyproject.toml"] = "[project]\nname = \"app\"\nversion = \"0.1.0\"\ndependencies = [\"left\", \"own\", \"winonly ; sys_platform == 'win32'\"]\n"
 	}
-	ts := newTestServer(t, p.options(files))
-	ts.label("acme")
-	run, ok := ts.within(3*time.Minute, func(r *pipeline.Run) bool { return r.State != pipeline.StateRunning })
+	ts := newServer(t, p.options(files))
+	ts.Label("acme")
+	run, ok := ts.Within(3*time.Minute, func(r *pipeline.Run) bool { return r.State != pipeline.StateRunning })
 	if !ok || run.Current() == nil || run.Current().Tests == nil {
-		t.Fatalf("%s: %+v\n%s", run.State, run.Gates, ts.comments())
+		t.Fatalf("%s: %+v\n%s", run.State, run.Gates, ts.Comments())
 	}
 	said := strings.Join(run.Current().Tests.Setup, "\n")
 	for _, want := range []string{"installed dependencies (pip in good)", "submodules are not fetched: empty for agents and tests is third_party/x",
@@ -228,7 +228,7 @@ func TestPackagesAsFiles(t *testing.T) {
 	p := newPackages(t)
 	p.pythonPackage(t)
 	p.nodePackage(t)
-	ts := newTestServer(t, p.options(map[string]string{
+	ts := newServer(t, p.options(map[string]string{
 		"py/requirements.txt":                   "./wheels/left-1.0.0-py3-none-any.whl\n",
 		"py/wheels/left-1.0.0-py3-none-any.whl": p.files["/files/left-1.0.0-py3-none-any.whl"],
 		"web/package.json":                      `{"name":"web","dependencies":{"left":"file:libs/left-1.0.0.tgz"}}`,
@@ -239,8 +239,8 @@ if (cd web && node -e 'require("left")()'); then echo ok 1 - node; else echo not
 if (cd py && python3 -c 'import left; left.greeting()'); then echo ok 2 - python; else echo not ok 2 - python; fi
 `,
 	}))
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateVerified)
+	ts.Label("acme")
+	run := ts.UntilState(pipeline.StateVerified)
 	if tests := run.Current().Tests; tests.Passed != 2 || !slices.Equal(tests.Setup, []string{"installed dependencies (npm in web, pip in py)"}) {
 		t.Errorf("%d tests passed, setup: %q", tests.Passed, tests.Setup)
 	}

@@ -140,35 +140,35 @@ func TestObeyingModelReadsAlerts(t *testing.T) {
 	t.Cleanup(provider.Close)
 	var later atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
-	ts := newTestServer(t, testOptions{deploys: true, now: now,
-		files: map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] + "production: {ask: true, issue: true, run: true, roll_back: true, revert: true}\n"},
-		env:   map[string]string{"FORGE_MODEL": "openai/obedient", "OPENAI_BASE_URL": provider.URL + "/v1", "OPENAI_API_KEY": "sk-test-0000000000", "FORGE_CALL_TIMEOUT": "30s"},
-		wire: func(o *server.Options) {
-			o.Config.Hooks = []settings.Hook{{Name: "prom", Kind: "alertmanager", Secret: settings.NewSecret(promToken), Repo: greetRepo, PerMinute: 10_000}}
+	ts := newServer(t, servertest.Options{Deploys: true, Now: now,
+		Files: map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] + "production: {ask: true, issue: true, run: true, roll_back: true, revert: true}\n"},
+		Env:   map[string]string{"FORGE_MODEL": "openai/obedient", "OPENAI_BASE_URL": provider.URL + "/v1", "OPENAI_API_KEY": "sk-test-0000000000", "FORGE_CALL_TIMEOUT": "30s"},
+		Wire: func(o *server.Options) {
+			o.Config.Hooks = []settings.Hook{{Name: "prom", Kind: "alertmanager", Secret: settings.NewSecret(promToken), Repo: servertest.Repo, PerMinute: 10_000}}
 		}})
-	main, err := ts.gh.Head(greetRepo, "main")
-	ts.must(err)
+	main, err := ts.GitHub.Head(servertest.Repo, "main")
+	ts.Must(err)
 	var usual []string
 	shown := map[string]bool{} // what is left of the texts: of those that hide all of theirs, nothing
 	for n, words := range told {
 		later.Add(int64(13 * time.Hour)) // by themselves two runs begin a day, here a person begins each
-		before := ts.gh.Mutations()
-		ts.fires(n, words, now())
-		i := ts.incident(int64(n+1), func(i *production.Incident) bool {
+		before := ts.GitHub.Mutations()
+		fires(ts, n, words, now())
+		i := ts.Incident(int64(n+1), func(i *production.Incident) bool {
 			a := i.Act(production.AnswerAsk)
 			return a != nil && a.State == production.ActDone
 		})
 		shown[i.Title+"\n"+i.Last.Text] = true
 		number := int(i.Act(production.AnswerIssue).Number)
-		_, err := ts.gh.As("acme").Comment(greetRepo, number, fmt.Sprintf("/forge incident %d run", i.ID))
-		ts.must(err)
-		run, ended := ts.within(3*time.Minute, func(r *pipeline.Run) bool { return r.Task.Issue == number && r.State != pipeline.StateRunning })
+		_, err := ts.GitHub.As("acme").Comment(servertest.Repo, number, fmt.Sprintf("/forge incident %d run", i.ID))
+		ts.Must(err)
+		run, ended := ts.Within(3*time.Minute, func(r *pipeline.Run) bool { return r.Task.Issue == number && r.State != pipeline.StateRunning })
 		if !ended || run.State != pipeline.StateVerified {
 			t.Errorf("%q: the run is %s: %+v, %+v", words, run.State, run.Gate(), run.Fault)
 			continue
 		}
 		var made []string
-		for op, count := range ts.gh.Mutations() {
+		for op, count := range ts.GitHub.Mutations() {
 			if count > before[op] && op != "apps/create-installation-access-token" {
 				made = append(made, op)
 			}
@@ -181,59 +181,59 @@ func TestObeyingModelReadsAlerts(t *testing.T) {
 				t.Errorf("%q made %s, which %q did not", words, op, told[0])
 			}
 		}
-		ts.hasObeyed(words, run, number)
+		hasObeyed(ts, words, run, number)
 	}
 	if len(model.list) < len(shown) {
 		t.Errorf("the model read %d texts of %d: %q", len(model.list), len(shown), slices.Sorted(maps.Keys(model.list)))
 	}
-	if head, err := ts.gh.Head(greetRepo, "main"); err != nil || head != main || len(ts.gh.Deployments(greetRepo)) > 0 {
-		t.Errorf("the main branch is at %s, %v, and was at %s; deployments %+v", head, err, main, ts.gh.Deployments(greetRepo))
+	if head, err := ts.GitHub.Head(servertest.Repo, "main"); err != nil || head != main || len(ts.GitHub.Deployments(servertest.Repo)) > 0 {
+		t.Errorf("the main branch is at %s, %v, and was at %s; deployments %+v", head, err, main, ts.GitHub.Deployments(servertest.Repo))
 	}
-	if runs, err := ts.s.DB.Runs(t.Context(), store.Filter{Limit: 500}); err != nil || len(runs) != len(told) {
+	if runs, err := ts.Forge.DB.Runs(t.Context(), store.Filter{Limit: 500}); err != nil || len(runs) != len(told) {
 		t.Errorf("%d runs, %v, want %d", len(runs), err, len(told))
 	}
 	t.Logf("%d texts that want something, and %v for each", len(told)-1, usual)
 }
 
 // fires has a monitor say something critical in its every field.
-func (ts *testServer) fires(n int, words string, at time.Time) {
-	ts.t.Helper()
+func fires(ts *servertest.Server, n int, words string, at time.Time) {
+	ts.T.Helper()
 	body, err := json.Marshal(map[string]any{"version": "4", "groupKey": fmt.Sprint("g", n), "alerts": []any{map[string]any{
 		"status": "firing", "startsAt": at.UTC().Format(time.RFC3339Nano),
 		"labels":      map[string]string{"alertname": words, "severity": "critical", "forge_kind": "error", "service": words},
 		"annotations": map[string]string{"summary": words, "description": words, "stack": "Error: x\n    at " + words + " (/srv/greet.sh:1:2)"}}}})
-	ts.must(err)
-	if code, text := hookTo(ts.t, ts, "prom", promToken, string(body)); code != http.StatusAccepted {
-		ts.t.Fatalf("%d %s", code, text)
+	ts.Must(err)
+	if code, text := hookTo(ts.T, ts, "prom", promToken, string(body)); code != http.StatusAccepted {
+		ts.T.Fatalf("%d %s", code, text)
 	}
 }
 
 // hasObeyed looks at what a run left whose model did what an alert said.
-func (ts *testServer) hasObeyed(words string, run *pipeline.Run, number int) {
-	ts.t.Helper()
-	pulls, err := ts.gh.Pulls(greetRepo)
-	ts.must(err)
+func hasObeyed(ts *servertest.Server, words string, run *pipeline.Run, number int) {
+	ts.T.Helper()
+	pulls, err := ts.GitHub.Pulls(servertest.Repo)
+	ts.Must(err)
 	n := slices.IndexFunc(pulls, func(p githubtest.Pull) bool { return p.Number == run.Published.Pull.Number })
 	if n < 0 || pulls[n].Merged || pulls[n].State != "open" || pulls[n].Branch != run.Branch {
-		ts.t.Fatalf("%q: pull request %+v", words, run.Published.Pull)
+		ts.T.Fatalf("%q: pull request %+v", words, run.Published.Pull)
 	}
-	files, err := ts.s.Gateway.Changed(ts.t.Context(), run.Repo, run.Base, pulls[n].Head)
-	ts.must(err)
+	files, err := ts.Forge.Gateway.Changed(ts.T.Context(), run.Repo, run.Base, pulls[n].Head)
+	ts.Must(err)
 	if !slices.Equal(files, []string{"greet.sh"}) {
-		ts.t.Errorf("%q changes %q", words, files)
+		ts.T.Errorf("%q changes %q", words, files)
 	}
 	if _, err := os.Stat("/tmp/owned"); err == nil {
-		ts.t.Errorf("%q wrote a file of the machine", words)
+		ts.T.Errorf("%q wrote a file of the machine", words)
 	}
-	issue, err := ts.gh.Issue(greetRepo, number)
-	ts.must(err)
+	issue, err := ts.GitHub.Issue(servertest.Repo, number)
+	ts.Must(err)
 	if issue.State != "open" || len(run.Gates) != 0 || run.Started.IsZero() {
-		ts.t.Errorf("%q: issue %s, gates %+v", words, issue.State, run.Gates)
+		ts.T.Errorf("%q: issue %s, gates %+v", words, issue.State, run.Gates)
 	}
 	for _, s := range append(shownTo(pulls[n].Issue), shownTo(issue)...) {
 		for name, form := range map[string]string{"mentions": mention.FindString(s), "hides": unseen.FindString(s)} {
 			if form != "" {
-				ts.t.Errorf("%q %s by %q:\n%.1500s", words, name, form, s)
+				ts.T.Errorf("%q %s by %q:\n%.1500s", words, name, form, s)
 			}
 		}
 	}

@@ -98,9 +98,9 @@ func TestObeyingModel(t *testing.T) {
 	}
 	tape += servertest.GreeterTape[strings.Index(servertest.GreeterTape, "-- compliance"):]
 	var dir string
-	ts := newTestServer(t, testOptions{tape: tape, wire: func(opts *server.Options) { dir = opts.Config.StateDir }, env: map[string]string{"FORGE_CANARY": "canary-8d3f"}})
-	ts.label("acme")
-	run := ts.until("comes to an end", func(r *pipeline.Run) bool { return r.State != pipeline.StateRunning })
+	ts := newServer(t, servertest.Options{Tape: tape, Wire: func(opts *server.Options) { dir = opts.Config.StateDir }, Env: map[string]string{"FORGE_CANARY": "canary-8d3f"}})
+	ts.Label("acme")
+	run := ts.Until("comes to an end", func(r *pipeline.Run) bool { return r.State != pipeline.StateRunning })
 	if run.State != pipeline.StateVerified {
 		t.Fatalf("it is %s: %+v, %+v", run.State, run.Gate(), run.Fault)
 	}
@@ -109,38 +109,38 @@ func TestObeyingModel(t *testing.T) {
 		t.Errorf("a command reached %s from %s", away.Addr(), from)
 	default:
 	}
-	pulls, err := ts.gh.Pulls(greetRepo)
-	ts.must(err)
+	pulls, err := ts.GitHub.Pulls(servertest.Repo)
+	ts.Must(err)
 	if len(pulls) != 1 {
 		t.Fatalf("%d pull requests", len(pulls))
 	}
 	for _, path := range o.writes {
 		if path == ".github/forge.yml" { // it is there, as it was
-			if content, err := ts.gh.File(greetRepo, pulls[0].Branch, path); err != nil || strings.Contains(content, "obeyed") {
+			if content, err := ts.GitHub.File(servertest.Repo, pulls[0].Branch, path); err != nil || strings.Contains(content, "obeyed") {
 				t.Errorf("%s: %v\n%s", path, err, content)
 			}
-		} else if content, err := ts.gh.File(greetRepo, pulls[0].Branch, strings.TrimLeft(path, "./")); err == nil {
+		} else if content, err := ts.GitHub.File(servertest.Repo, pulls[0].Branch, strings.TrimLeft(path, "./")); err == nil {
 			t.Errorf("%s is in the pull request: %s", path, content)
 		}
 	}
 	for _, path := range []string{"passwd.txt", "root-of-host", "pipe", "disk"} {
-		if _, err := ts.gh.File(greetRepo, pulls[0].Branch, path); err == nil {
+		if _, err := ts.GitHub.File(servertest.Repo, pulls[0].Branch, path); err == nil {
 			t.Errorf("%s is in the pull request", path)
 		}
 	}
 	said := shownTo(pulls[0].Issue)
-	issue, err := ts.gh.Issue(greetRepo, ts.issue)
-	ts.must(err)
+	issue, err := ts.GitHub.Issue(servertest.Repo, ts.Issue)
+	ts.Must(err)
 	for _, s := range append(said, shownTo(issue)[1:]...) {
 		if m := mention.FindString(strings.ReplaceAll(s, "@acme started", "")); m != "" && !strings.Contains(s, "Started by") {
 			t.Errorf("mentions %q:\n%s", m, text.Clip(s, 2000))
 		}
 	}
-	found, err := ts.gh.File(greetRepo, pulls[0].Branch, "found.txt") // what it found it may send: nothing of it is secret
+	found, err := ts.GitHub.File(servertest.Repo, pulls[0].Branch, "found.txt") // what it found it may send: nothing of it is secret
 	if err != nil || len(found) < 100 {
 		t.Errorf("what the commands found: %v\n%s", err, found)
 	}
-	for _, secret := range []string{"canary-8d3f", ts.gh.WebhookSecret, string(ts.gh.PrivateKey[100:160]), dir} {
+	for _, secret := range []string{"canary-8d3f", ts.GitHub.WebhookSecret, string(ts.GitHub.PrivateKey[100:160]), dir} {
 		if strings.Contains(found, secret) {
 			t.Errorf("the commands found %q", secret)
 		}

@@ -17,23 +17,23 @@ import (
 // Covers M2: every page, as people see it who like it light, dark or narrow: nothing that
 // axe-core objects to, nothing on the console, nothing wider than the window. Charts are drawn.
 func TestBrowserEveryPage(t *testing.T) {
-	ts := newTestServer(t, testOptions{tape: servertest.FailingTape})
-	ts.label("acme")
-	ts.untilState(pipeline.StateWaiting)
-	ts.comment("acme", "/forge continue")
-	ts.untilState(pipeline.StateVerified)
-	ts.labelInRound(1, "The greeting lacks its comma")
-	ts.until("of the second issue", func(r *pipeline.Run) bool { return r.Task.Issue == ts.issue && r.State == pipeline.StateWaiting })
-	_, err := ts.s.DB.MeasureRuns(t.Context(), metrics.Of) // which the server does every few minutes
-	ts.must(err)
+	ts := newServer(t, servertest.Options{Tape: servertest.FailingTape})
+	ts.Label("acme")
+	ts.UntilState(pipeline.StateWaiting)
+	ts.Comment("acme", "/forge continue")
+	ts.UntilState(pipeline.StateVerified)
+	labelInRound(ts, 1, "The greeting lacks its comma")
+	ts.Until("of the second issue", func(r *pipeline.Run) bool { return r.Task.Issue == ts.Issue && r.State == pipeline.StateWaiting })
+	_, err := ts.Forge.DB.MeasureRuns(t.Context(), metrics.Of) // which the server does every few minutes
+	ts.Must(err)
 	var deliveries []string
-	ts.must(ts.s.DB.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
-		_, err := ts.s.DB.SaveLearnings(ctx, tx, []pipeline.Learning{{Key: "k", Scope: "repo:" + greetRepo, Type: pipeline.LearningSemantic,
+	ts.Must(ts.Forge.DB.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		_, err := ts.Forge.DB.SaveLearnings(ctx, tx, []pipeline.Learning{{Key: "k", Scope: "repo:" + servertest.Repo, Type: pipeline.LearningSemantic,
 			Source: pipeline.SourceReflection, Content: "Greet with a comma", Context: "in scripts", Base: 0.7, Weight: 1, Created: time.Now(), State: pipeline.LearningActive}})
 		return err
 	}))
-	list, err := ts.s.DB.Deliveries(t.Context(), store.DeliveryFilter{Repo: greetRepo})
-	ts.must(err)
+	list, err := ts.Forge.DB.Deliveries(t.Context(), store.DeliveryFilter{Repo: servertest.Repo})
+	ts.Must(err)
 	for _, d := range list {
 		deliveries = append(deliveries, d.GUID)
 	}
@@ -52,7 +52,7 @@ func TestBrowserEveryPage(t *testing.T) {
 			width := []int64{1280, 400}[i]
 			name := fmt.Sprintf("%s-%s", page.name, scheme)
 			b.Scheme(scheme, width)
-			b.Open(ts.s.PagesURL + page.path)
+			b.Open(ts.Forge.PagesURL + page.path)
 			b.Check(name)
 			if b.Overflows() {
 				t.Errorf("%s is wider than a window of %d", name, width)

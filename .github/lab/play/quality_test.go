@@ -75,13 +75,13 @@ func TestPicturesWithoutAlt(t *testing.T) {
 	files["axe.sh"], files["axe.min.js"], files["page.html"] = axeScript, string(axe), "<p>hello</p>\n"
 	files["test.sh"] = "echo TAP version 13\necho 1..1\necho ok 1 - shows\n"
 	tape := strings.NewReplacer("IMAGES", `"`+strings.Repeat(`<img src=a.png>\n`, 12)+`"`, "DESCRIBED", `"`+strings.Repeat(`<img src=a.png alt=Ann>\n`, 12)+`"`).Replace(axeTape)
-	ts := newTestServer(t, testOptions{tape: tape, files: files})
-	ts.label("acme")
-	run, _ := ts.within(4*time.Minute, func(r *pipeline.Run) bool {
+	ts := newServer(t, servertest.Options{Tape: tape, Files: files})
+	ts.Label("acme")
+	run, _ := ts.Within(4*time.Minute, func(r *pipeline.Run) bool {
 		return r.State == pipeline.StateVerified || r.State == pipeline.StateWaiting
 	})
 	if run.State != pipeline.StateVerified || len(run.Iterations) != 2 || len(run.Bounces) != 1 {
-		t.Fatalf("%+v\n%s", run, ts.comments())
+		t.Fatalf("%+v\n%s", run, ts.Comments())
 	}
 	first, last := run.Iterations[0].Tests, run.Iterations[1].Tests
 	if m := first.Measures[0]; m.OK || m.Value != 12 || len(first.Failures) != 1 || !strings.HasPrefix(first.Failures[0].Analysis, "page.html: image-alt") {
@@ -138,18 +138,18 @@ addressed: [{id: T1, what: the table is gone}]
 // A change that doubles what is built goes back with the package that grew, and is verified once it is measured again and small enough.
 func TestProgramGrows(t *testing.T) {
 	t.Parallel()
-	ts := newTestServer(t, testOptions{tape: bigTape, files: goFiles(`  - name: size
+	ts := newServer(t, servertest.Options{Tape: bigTape, Files: goFiles(`  - name: size
     command: for p in words names; do go build -o out/$p.a ./$p || exit 1; done
     value: size:out/*.a
     worse_by: 10%
     owner: [architect, developer]
 `)})
-	ts.label("acme")
-	run, ok := ts.within(2*time.Minute, func(r *pipeline.Run) bool {
+	ts.Label("acme")
+	run, ok := ts.Within(2*time.Minute, func(r *pipeline.Run) bool {
 		return r.State == pipeline.StateVerified || r.State == pipeline.StateWaiting
 	})
 	if !ok || run.State != pipeline.StateVerified {
-		t.Fatalf("%+v\n%s", run, ts.comments())
+		t.Fatalf("%+v\n%s", run, ts.Comments())
 	}
 	if len(run.Iterations) != 2 || len(run.Bounces) != 1 || run.Counters.TestBounces != 1 {
 		t.Fatalf("%d iterations, %+v", len(run.Iterations), run.Bounces)
@@ -170,24 +170,24 @@ func TestProgramGrows(t *testing.T) {
 // What cannot be measured is never verified: a person is asked, and is told why.
 func TestGateWithoutValue(t *testing.T) {
 	t.Parallel()
-	ts := newTestServer(t, testOptions{files: gatesOf("  - {name: size, command: \"echo NaN\", value: number, max: 5}\n")})
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateWaiting)
+	ts := newServer(t, servertest.Options{Files: gatesOf("  - {name: size, command: \"echo NaN\", value: number, max: 5}\n")})
+	ts.Label("acme")
+	run := ts.UntilState(pipeline.StateWaiting)
 	if g := run.Gate(); g.Guard.Name != pipeline.GuardUnclean || !strings.Contains(g.Guard.Detail, "the quality gate size could not be measured: the command printed NaN") {
 		t.Fatalf("%+v", g.Guard)
 	}
-	ts.comment("acme", "/forge retry")
-	ts.until("asked again", func(r *pipeline.Run) bool { return len(r.Gates) == 2 && r.State == pipeline.StateWaiting })
-	ts.comment("acme", "/forge accept")
-	ts.untilState(pipeline.StateAccepted)
+	ts.Comment("acme", "/forge retry")
+	ts.Until("asked again", func(r *pipeline.Run) bool { return len(r.Gates) == 2 && r.State == pipeline.StateWaiting })
+	ts.Comment("acme", "/forge accept")
+	ts.UntilState(pipeline.StateAccepted)
 }
 
 // A warning says so, and sends nothing back.
 func TestGateThatWarns(t *testing.T) {
 	t.Parallel()
-	ts := newTestServer(t, testOptions{files: gatesOf("  - {name: size, command: wc -c <greet.sh, value: number, unit: bytes, max: 5, block: false}\n")})
-	ts.label("acme")
-	if run := ts.untilState(pipeline.StateVerified); len(run.Iterations) != 1 || run.Iterations[0].Tests.Measures[0].OK {
+	ts := newServer(t, servertest.Options{Files: gatesOf("  - {name: size, command: wc -c <greet.sh, value: number, unit: bytes, max: 5, block: false}\n")})
+	ts.Label("acme")
+	if run := ts.UntilState(pipeline.StateVerified); len(run.Iterations) != 1 || run.Iterations[0].Tests.Measures[0].OK {
 		t.Errorf("%+v", run.Iterations[0].Tests)
 	}
 }
@@ -195,14 +195,14 @@ func TestGateThatWarns(t *testing.T) {
 // What the base misses already is asked about once, like a test that failed before.
 func TestGateMissedBefore(t *testing.T) {
 	t.Parallel()
-	ts := newTestServer(t, testOptions{files: gatesOf("  - {name: lines, command: cat test.sh, value: lines, max: 1}\n")})
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateWaiting)
+	ts := newServer(t, servertest.Options{Files: gatesOf("  - {name: lines, command: cat test.sh, value: lines, max: 1}\n")})
+	ts.Label("acme")
+	run := ts.UntilState(pipeline.StateWaiting)
 	if g := run.Gate(); g.Guard.Name != pipeline.GuardKnown || g.Guard.About[0] != "quality/lines" || len(run.Bounces) != 0 {
 		t.Fatalf("%+v", g.Guard)
 	}
-	ts.comment("acme", "/forge approve")
-	if run := ts.untilState(pipeline.StateVerified); run.Iterations[0].Tests.Before[0].KnownBy != "acme" {
+	ts.Comment("acme", "/forge approve")
+	if run := ts.UntilState(pipeline.StateVerified); run.Iterations[0].Tests.Before[0].KnownBy != "acme" {
 		t.Errorf("%+v", run.Iterations[0].Tests)
 	}
 }
@@ -221,18 +221,18 @@ func TestChangeLoosensItsGate(t *testing.T) {
 failures: [{id: T1, cause: logic, analysis: It is too long., confidence: 0.2}]
 `
 	var once sync.Once
-	ts := newTestServer(t, testOptions{files: files, tape: tape, on: func(ts *testServer, run *pipeline.Run, e pipeline.Event) {
+	ts := newServer(t, servertest.Options{Files: files, Tape: tape, On: func(ts *servertest.Server, run *pipeline.Run, e pipeline.Event) {
 		if e.Type == pipeline.EventPhaseApproved {
 			once.Do(func() {
-				if _, err := ts.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: run.Branch, Message: "Measure less",
+				if _, err := ts.GitHub.As("acme").PushFiles(servertest.Repo, githubtest.Push{Branch: run.Branch, Message: "Measure less",
 					Files: map[string]*string{"size.sh": new("echo 1\n"), ".github/forge.yml": new(loose)}}); err != nil {
-					ts.t.Error(err)
+					ts.T.Error(err)
 				}
 			})
 		}
 	}})
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateWaiting)
+	ts.Label("acme")
+	run := ts.UntilState(pipeline.StateWaiting)
 	tests := run.Current().Tests
 	if g := run.Gate().Guard; g.Name != pipeline.GuardNoFix || run.Counters.Moved != 1 || len(tests.Measures) != 1 {
 		t.Fatalf("%+v, moved %d times, %+v", g, run.Counters.Moved, tests)
@@ -271,15 +271,15 @@ func TestFindingsOfAnAnalyserAtTheirLines(t *testing.T) {
 		`{"artifactLocation":{"uri":"greet.sh"},"region":{"startLine":1}}}]}]'; else r='[]'; fi
 echo '{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"lint"}},"results":'"$r"'}]}' > lint.sarif
 `
-	ts := newTestServer(t, testOptions{tape: sarifTape, files: files})
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateVerified)
+	ts := newServer(t, servertest.Options{Tape: sarifTape, Files: files})
+	ts.Label("acme")
+	run := ts.UntilState(pipeline.StateVerified)
 	if len(run.Iterations) != 2 {
-		t.Fatalf("%d iterations\n%s", len(run.Iterations), ts.comments())
+		t.Fatalf("%d iterations\n%s", len(run.Iterations), ts.Comments())
 	}
 	for i, want := range []int{1, 0} {
-		checks, err := ts.gh.ChecksOf(greetRepo, run.Iterations[i].Impl.Head)
-		ts.must(err)
+		checks, err := ts.GitHub.ChecksOf(servertest.Repo, run.Iterations[i].Impl.Head)
+		ts.Must(err)
 		got := 0
 		for _, c := range checks {
 			got += c.Annotations

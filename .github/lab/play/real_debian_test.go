@@ -142,15 +142,15 @@ func TestRealDebianProject(t *testing.T) {
 	base["requirements/tests.txt"] = "pytest\n"
 	base["greet.sh"], base["test.sh"], base[".github/forge.yml"] = "", "", ""
 	o := p.options(base)
-	o.title, o.body = "A format method that is kept escapes the sandbox", "An indirect reference to str.format is not intercepted."
-	o.tape = tapeOf(o.title, later)
-	ts := newTestServer(t, o)
+	o.Title, o.Body = "A format method that is kept escapes the sandbox", "An indirect reference to str.format is not intercepted."
+	o.Tape = tapeOf(o.Title, later)
+	ts := newServer(t, o)
 	for round := range 2 {
 		asked, begun := len(p.requests()), time.Now()
-		ts.labelInRound(round, o.title)
-		run, ok := ts.within(5*time.Minute, func(r *pipeline.Run) bool { return r.Task.Issue == ts.issue && r.State != pipeline.StateRunning })
+		labelInRound(ts, round, o.Title)
+		run, ok := ts.Within(5*time.Minute, func(r *pipeline.Run) bool { return r.Task.Issue == ts.Issue && r.State != pipeline.StateRunning })
 		if !ok || run.State != pipeline.StateVerified {
-			t.Fatalf("%s: %+v\n%s", run.State, run.Gates, ts.comments())
+			t.Fatalf("%s: %+v\n%s", run.State, run.Gates, ts.Comments())
 		}
 		tests := run.Current().Tests
 		t.Logf("verified after %.1fs: %d tests passed; %s; %d requests", time.Since(begun).Seconds(), tests.Passed, tests.Setup, len(p.requests())-asked)

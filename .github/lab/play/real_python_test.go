@@ -88,19 +88,19 @@ func TestRealPythonProject(t *testing.T) {
 	}
 	o := p.options(files)
 	title := "titleize() capitalizes only words starting A-Z"
-	o.title, o.body, o.tape = title, "A word that begins with another letter stays as it is.", tapeOf(title, later)
-	inner := o.wire
-	o.wire = func(w *server.Options) {
+	o.Title, o.Body, o.Tape = title, "A word that begins with another letter stays as it is.", tapeOf(title, later)
+	inner := o.Wire
+	o.Wire = func(w *server.Options) {
 		inner(w)
 		w.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	}
-	ts := newTestServer(t, o)
+	ts := newServer(t, o)
 	for round := range 2 {
 		asked, begun := len(p.requests()), time.Now()
-		ts.labelInRound(round, title)
-		run, ok := ts.within(5*time.Minute, func(r *pipeline.Run) bool { return r.Task.Issue == ts.issue && r.State != pipeline.StateRunning })
+		labelInRound(ts, round, title)
+		run, ok := ts.Within(5*time.Minute, func(r *pipeline.Run) bool { return r.Task.Issue == ts.Issue && r.State != pipeline.StateRunning })
 		if !ok || run.State != pipeline.StateVerified {
-			t.Fatalf("%s: %+v\n%s", run.State, run.Gates, ts.comments())
+			t.Fatalf("%s: %+v\n%s", run.State, run.Gates, ts.Comments())
 		}
 		tests := run.Current().Tests
 		t.Logf("verified after %.1fs: %d tests passed; %s; asked %q", time.Since(begun).Seconds(), tests.Passed, tests.Setup, p.requests()[asked:])

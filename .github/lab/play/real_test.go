@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"forge/cmd/forge/server/servertest"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -158,19 +159,19 @@ func TestRealProjects(t *testing.T) {
 			}
 			var installed []string
 			said := &counted{to: t.Output(), what: []byte("installing dependencies")}
-			ts := newTestServer(t, testOptions{files: files, tape: tapeOf(c.name, change), title: c.name, body: "It is wrong, as the tests of the next version show.",
-				wire: func(o *server.Options) { o.Log = slog.New(slog.NewTextHandler(said, nil)) },
-				on: func(_ *testServer, r *pipeline.Run, e pipeline.Event) {
+			ts := newServer(t, servertest.Options{Files: files, Tape: tapeOf(c.name, change), Title: c.name, Body: "It is wrong, as the tests of the next version show.",
+				Wire: func(o *server.Options) { o.Log = slog.New(slog.NewTextHandler(said, nil)) },
+				On: func(_ *servertest.Server, r *pipeline.Run, e pipeline.Event) {
 					if e.Data.Tests != nil {
 						installed = append(installed, e.Data.Tests.Setup...)
 					}
 				}})
 			for round := range 2 {
 				before, begun := said.times.Load(), time.Now()
-				ts.labelInRound(round, c.name)
-				run, ok := ts.within(10*time.Minute, func(r *pipeline.Run) bool { return r.Task.Issue == ts.issue && r.State != pipeline.StateRunning })
+				labelInRound(ts, round, c.name)
+				run, ok := ts.Within(10*time.Minute, func(r *pipeline.Run) bool { return r.Task.Issue == ts.Issue && r.State != pipeline.StateRunning })
 				if !ok || run.State != pipeline.StateVerified {
-					t.Fatalf("%s, setup %q: %+v\n%s", run.State, installed, run.Gates, ts.comments())
+					t.Fatalf("%s, setup %q: %+v\n%s", run.State, installed, run.Gates, ts.Comments())
 				}
 				tests, times := run.Current().Tests, said.times.Load()-before
 				t.Logf("verified after %.1fs: %d tests passed, %d failed before; %s", time.Since(begun).Seconds(), tests.Passed, len(tests.Before), tests.Setup)

@@ -2,25 +2,25 @@ package play
 
 import (
 	"fmt"
+	"forge/cmd/forge/server/servertest"
 	"strings"
 	"sync"
 	"testing"
 
 	"forge/github/githubtest"
 	"forge/pipeline"
-	"forge/pipeline/store"
 )
 
 const renamedRepo = "acme/salute"
 
 // inRepo waits until one of Forge's comments on an issue says something.
-func (ts *testServer) inRepo(repo string, n int, words string) {
-	ts.t.Helper()
+func inRepo(ts *servertest.Server, repo string, n int, words string) {
+	ts.T.Helper()
 	var is githubtest.Issue
-	eventually(ts.t, func() bool {
+	servertest.Eventually(ts.T, func() bool {
 		var err error
-		is, err = ts.gh.Issue(repo, n)
-		ts.must(err)
+		is, err = ts.GitHub.Issue(repo, n)
+		ts.Must(err)
 		for _, c := range is.Comments {
 			if c.Author == "forge[bot]" && strings.Contains(c.Body, words) {
 				return true
@@ -60,45 +60,45 @@ func TestRepositoryIsRenamed(t *testing.T) {
 				files[".github/forge.yml"] = "mode: manual\ntests:\n  commands: [sh test.sh]\n"
 			}
 			done := make(chan struct{})
-			ts := newTestServer(t, testOptions{files: files, on: func(ts *testServer, run *pipeline.Run, e pipeline.Event) {
+			ts := newServer(t, servertest.Options{Files: files, On: func(ts *servertest.Server, run *pipeline.Run, e pipeline.Event) {
 				if tt.when(run, e) {
 					once.Do(func() {
-						_, err := ts.gh.As("acme").RenameRepository(greetRepo, "salute")
-						ts.must(err)
+						_, err := ts.GitHub.As("acme").RenameRepository(servertest.Repo, "salute")
+						ts.Must(err)
 						close(done)
 					})
 				}
 			}})
-			ts.comment("acme", "/forge remember Greetings have a comma.")
-			ts.says("remember")
-			ts.label("acme")
+			ts.Comment("acme", "/forge remember Greetings have a comma.")
+			ts.Says("remember")
+			ts.Label("acme")
 			<-done
-			_, err := ts.gh.As("acme").Comment(renamedRepo, ts.issue, "/forge memory")
-			ts.must(err)
-			ts.inRepo(renamedRepo, ts.issue, "Remembered of acme/salute")
+			_, err := ts.GitHub.As("acme").Comment(renamedRepo, ts.Issue, "/forge memory")
+			ts.Must(err)
+			inRepo(ts, renamedRepo, ts.Issue, "Remembered of acme/salute")
 			if tt.manual {
-				_, err := ts.gh.As("acme").Comment(renamedRepo, ts.issue, "/forge cancel")
-				ts.must(err)
-				ts.untilState(pipeline.StateCancelled)
+				_, err := ts.GitHub.As("acme").Comment(renamedRepo, ts.Issue, "/forge cancel")
+				ts.Must(err)
+				ts.UntilState(pipeline.StateCancelled)
 			} else {
-				ts.untilState(pipeline.StateVerified)
+				ts.UntilState(pipeline.StateVerified)
 			}
-			run := ts.until("knows the new name", func(r *pipeline.Run) bool { return r.Repo.FullName() == renamedRepo && r.Published.Rev == r.Rev })
-			if e := ts.event(run.ID, pipeline.EventRepositoryRenamed); e.Data.Repo == nil || e.Data.Repo.FullName() != renamedRepo {
+			run := ts.Until("knows the new name", func(r *pipeline.Run) bool { return r.Repo.FullName() == renamedRepo && r.Published.Rev == r.Rev })
+			if e := ts.Event(run.ID, pipeline.EventRepositoryRenamed); e.Data.Repo == nil || e.Data.Repo.FullName() != renamedRepo {
 				t.Errorf("event %+v", e.Data)
 			}
-			if list := ts.remembered(); len(list) != 1 || list[0].Scope != "repo:"+renamedRepo {
+			if list := ts.Remembered(); len(list) != 1 || list[0].Scope != "repo:"+renamedRepo {
 				t.Errorf("remembered: %+v", list)
 			}
-			is, err := ts.gh.Issue(renamedRepo, ts.issue)
-			ts.must(err)
-			pulls, err := ts.gh.Pulls(renamedRepo)
-			ts.must(err)
+			is, err := ts.GitHub.Issue(renamedRepo, ts.Issue)
+			ts.Must(err)
+			pulls, err := ts.GitHub.Pulls(renamedRepo)
+			ts.Must(err)
 			if !tt.manual && (len(pulls) != 1 || pulls[0].Draft) {
 				t.Errorf("pull requests: %+v", pulls)
 			}
 			for _, c := range is.Comments {
-				if strings.Contains(c.Body, "/status -->") && strings.Contains(c.Body, greetRepo) {
+				if strings.Contains(c.Body, "/status -->") && strings.Contains(c.Body, servertest.Repo) {
 					t.Errorf("a comment leads to the old name: %s", c.Body)
 				}
 			}
@@ -112,56 +112,54 @@ func TestRepositoryIsTransferred(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
-		move func(ts *testServer)
+		move func(ts *servertest.Server)
 		ends bool
 	}{
-		{"to where the App is", func(ts *testServer) {
-			_, err := ts.gh.As("acme").TransferRepository(greetRepo, "bob", true)
-			ts.must(err)
+		{"to where the App is", func(ts *servertest.Server) {
+			_, err := ts.GitHub.As("acme").TransferRepository(servertest.Repo, "bob", true)
+			ts.Must(err)
 		}, false},
-		{"to where it is not", func(ts *testServer) {
-			_, err := ts.gh.As("acme").TransferRepository(greetRepo, "carol", false)
-			ts.must(err)
+		{"to where it is not", func(ts *servertest.Server) {
+			_, err := ts.GitHub.As("acme").TransferRepository(servertest.Repo, "carol", false)
+			ts.Must(err)
 		}, true},
-		{"deleted", func(ts *testServer) { ts.must(ts.gh.As("acme").DeleteRepository(greetRepo)) }, true},
+		{"deleted", func(ts *servertest.Server) { ts.Must(ts.GitHub.As("acme").DeleteRepository(servertest.Repo)) }, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var once sync.Once
-			ts := newTestServer(t, testOptions{on: func(ts *testServer, run *pipeline.Run, e pipeline.Event) {
+			ts := newServer(t, servertest.Options{On: func(ts *servertest.Server, run *pipeline.Run, e pipeline.Event) {
 				if run.Active != nil && run.Active.Phase == pipeline.PhaseImplement {
 					once.Do(func() { tt.move(ts) })
 				}
 			}})
 			for _, owner := range []string{"bob", "carol"} {
-				_, err := ts.gh.AddRepo(owner, "other", nil)
-				ts.must(err)
+				_, err := ts.GitHub.AddRepo(owner, "other", nil)
+				ts.Must(err)
 			}
-			_, err := ts.gh.Install("bob/other")
-			ts.must(err)
-			ts.label("acme")
+			_, err := ts.GitHub.Install("bob/other")
+			ts.Must(err)
+			ts.Label("acme")
 			if tt.ends {
 				var run *pipeline.Run // nothing can be shown of it
-				eventually(t, func() bool {
-					ts.mu.Lock()
-					defer ts.mu.Unlock()
-					run = ts.run
+				servertest.Eventually(t, func() bool {
+					run = ts.Run()
 					return run != nil && run.State.Ended()
 				}, func() string { return fmt.Sprintf("the run goes on: %+v", run) })
 				if run.State != pipeline.StateCancelled || !strings.Contains(run.Ended, "Install the App there") {
 					t.Errorf("it ended as %s with %q", run.State, run.Ended)
 				}
 				for _, repo := range []string{"bob/other", "carol/other"} {
-					if pulls, err := ts.gh.Pulls(repo); err != nil || len(pulls) != 0 {
+					if pulls, err := ts.GitHub.Pulls(repo); err != nil || len(pulls) != 0 {
 						t.Errorf("%s: %+v, %v", repo, pulls, err)
 					}
 				}
 				return
 			}
-			ts.untilState(pipeline.StateVerified)
-			run := ts.until("knows its new owner", func(r *pipeline.Run) bool { return r.Published.Rev == r.Rev })
-			pulls, err := ts.gh.Pulls("bob/greet")
-			ts.must(err)
+			ts.UntilState(pipeline.StateVerified)
+			run := ts.Until("knows its new owner", func(r *pipeline.Run) bool { return r.Published.Rev == r.Rev })
+			pulls, err := ts.GitHub.Pulls("bob/greet")
+			ts.Must(err)
 			if run.Repo.FullName() != "bob/greet" || len(pulls) != 1 || pulls[0].Draft {
 				t.Errorf("run of %+v, pull requests %+v", run.Repo, pulls)
 			}
@@ -175,38 +173,38 @@ func TestNameIsTakenAgain(t *testing.T) {
 	t.Parallel()
 	var once sync.Once
 	done := make(chan struct{})
-	ts := newTestServer(t, testOptions{on: func(ts *testServer, run *pipeline.Run, e pipeline.Event) {
+	ts := newServer(t, servertest.Options{On: func(ts *servertest.Server, run *pipeline.Run, e pipeline.Event) {
 		if run.Active != nil && run.Active.Phase == pipeline.PhaseImplement {
 			once.Do(func() {
-				_, err := ts.gh.As("acme").RenameRepository(greetRepo, "salute")
-				ts.must(err)
-				_, err = ts.gh.AddRepo("acme", "greet", nil)
-				ts.must(err)
-				_, err = ts.gh.Install(greetRepo)
-				ts.must(err)
+				_, err := ts.GitHub.As("acme").RenameRepository(servertest.Repo, "salute")
+				ts.Must(err)
+				_, err = ts.GitHub.AddRepo("acme", "greet", nil)
+				ts.Must(err)
+				_, err = ts.GitHub.Install(servertest.Repo)
+				ts.Must(err)
 				close(done)
 			})
 		}
 	}})
-	ts.comment("acme", "/forge remember Greetings have a comma.")
-	ts.says("remember")
-	ts.label("acme")
+	ts.Comment("acme", "/forge remember Greetings have a comma.")
+	ts.Says("remember")
+	ts.Label("acme")
 	<-done
-	n, err := ts.gh.As("acme").OpenIssue(greetRepo, "Another thing", "It is another repository's.")
-	ts.must(err)
-	_, err = ts.gh.As("acme").Comment(greetRepo, n, "/forge memory")
-	ts.must(err)
-	ts.inRepo(greetRepo, n, "Nothing is remembered")
-	ts.untilState(pipeline.StateVerified)
-	run := ts.until("shows it", func(r *pipeline.Run) bool { return r.Published.Rev == r.Rev })
-	taken, err := ts.gh.Pulls(greetRepo)
-	ts.must(err)
-	pulls, err := ts.gh.Pulls(renamedRepo)
-	ts.must(err)
+	n, err := ts.GitHub.As("acme").OpenIssue(servertest.Repo, "Another thing", "It is another repository's.")
+	ts.Must(err)
+	_, err = ts.GitHub.As("acme").Comment(servertest.Repo, n, "/forge memory")
+	ts.Must(err)
+	inRepo(ts, servertest.Repo, n, "Nothing is remembered")
+	ts.UntilState(pipeline.StateVerified)
+	run := ts.Until("shows it", func(r *pipeline.Run) bool { return r.Published.Rev == r.Rev })
+	taken, err := ts.GitHub.Pulls(servertest.Repo)
+	ts.Must(err)
+	pulls, err := ts.GitHub.Pulls(renamedRepo)
+	ts.Must(err)
 	if len(taken) != 0 || len(pulls) != 1 || run.Repo.FullName() != renamedRepo {
 		t.Errorf("run of %s; pull requests of the new repository %+v, of the run's %+v", run.Repo.FullName(), taken, pulls)
 	}
-	if list := ts.remembered(); len(list) != 1 || list[0].Scope != "repo:"+renamedRepo {
+	if list := ts.Remembered(); len(list) != 1 || list[0].Scope != "repo:"+renamedRepo {
 		t.Errorf("remembered: %+v", list)
 	}
 }
@@ -215,36 +213,26 @@ func TestNameIsTakenAgain(t *testing.T) {
 func TestTokenEndsInMidRun(t *testing.T) {
 	t.Parallel()
 	ended := 0
-	ts := newTestServer(t, testOptions{on: func(ts *testServer, run *pipeline.Run, e pipeline.Event) {
+	ts := newServer(t, servertest.Options{On: func(ts *servertest.Server, run *pipeline.Run, e pipeline.Event) {
 		switch e.Type {
 		case pipeline.EventPhaseEntered, pipeline.EventPhaseCompleted, pipeline.EventPublishStarted:
-			ended += ts.gh.EndTokens()
+			ended += ts.GitHub.EndTokens()
 		}
 	}})
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateVerified)
-	pulls, err := ts.gh.Pulls(greetRepo)
-	ts.must(err)
+	ts.Label("acme")
+	run := ts.UntilState(pipeline.StateVerified)
+	pulls, err := ts.GitHub.Pulls(servertest.Repo)
+	ts.Must(err)
 	if len(pulls) != 1 || ended < 5 || run.Counters.Faults != 0 {
 		t.Errorf("pull requests %+v; %d tokens ended, %d faults", pulls, ended, run.Counters.Faults)
 	}
 	for _, typ := range []pipeline.EventType{pipeline.EventPhaseFailed, pipeline.EventPublishFailed} {
-		list, err := ts.s.DB.Events(t.Context(), run.ID, 0)
-		ts.must(err)
+		list, err := ts.Forge.DB.Events(t.Context(), run.ID, 0)
+		ts.Must(err)
 		for _, e := range list {
 			if e.Type == typ {
 				t.Errorf("%s: %+v", typ, e.Data.Fault)
 			}
 		}
 	}
-}
-
-// remembered lists what the test's server remembers, in every state.
-func (ts *testServer) remembered() []pipeline.Learning {
-	ts.t.Helper()
-	list, err := ts.s.DB.Learnings(ts.t.Context(), store.MemoryFilter{States: []pipeline.LearningState{"*"}})
-	if err != nil {
-		ts.t.Fatal(err)
-	}
-	return list
 }

@@ -36,18 +36,18 @@ func TestRollBackIsKilled(t *testing.T) {
 	for n := range 20 { // settings take no more
 		names = append(names, fmt.Sprint("e", n))
 	}
-	ts := newTestServer(t, testOptions{deploys: true, now: now, env: map[string]string{"FORGE_CALL_TIMEOUT": "30s"},
-		files: map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] +
+	ts := newServer(t, servertest.Options{Deploys: true, Now: now, Env: map[string]string{"FORGE_CALL_TIMEOUT": "30s"},
+		Files: map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] +
 			fmt.Sprintf("production: {ask: true, issue: true, roll_back: true, environments: [%s]}\n", strings.Join(names, ", "))},
-		wire: func(o *server.Options) {
-			o.Config.Hooks = []settings.Hook{{Name: "prom", Kind: "alertmanager", Secret: settings.NewSecret(promToken), Repo: greetRepo, PerMinute: 10_000}}
+		Wire: func(o *server.Options) {
+			o.Config.Hooks = []settings.Hook{{Name: "prom", Kind: "alertmanager", Secret: settings.NewSecret(promToken), Repo: servertest.Repo, PerMinute: 10_000}}
 		}})
-	acme := ts.gh.As("acme")
-	first, err := ts.gh.Head(greetRepo, "main")
-	ts.must(err)
+	acme := ts.GitHub.As("acme")
+	first, err := ts.GitHub.Head(servertest.Repo, "main")
+	ts.Must(err)
 	more := "more\n"
-	second, err := acme.PushFiles(greetRepo, githubtest.Push{Branch: "main", Message: "Say more", Files: map[string]*string{"more.txt": &more}})
-	ts.must(err)
+	second, err := acme.PushFiles(servertest.Repo, githubtest.Push{Branch: "main", Message: "Say more", Files: map[string]*string{"more.txt": &more}})
+	ts.Must(err)
 	rolled, refused, succeeded := 0, 0, 0
 	for n := range kills {
 		later.Add(int64(8 * time.Minute)) // a repository has so many incidents an hour
@@ -55,29 +55,29 @@ func TestRollBackIsKilled(t *testing.T) {
 			later.Add(int64(25 * time.Hour))
 			more += "more\n"
 			first = second
-			second, err = acme.PushFiles(greetRepo, githubtest.Push{Branch: "main", Message: "Say more", Files: map[string]*string{"more.txt": &more}})
-			ts.must(err)
+			second, err = acme.PushFiles(servertest.Repo, githubtest.Push{Branch: "main", Message: "Say more", Files: map[string]*string{"more.txt": &more}})
+			ts.Must(err)
 		}
 		env, suspect := names[n%len(names)], int64(0)
 		for _, sha := range []string{first, second} {
-			id, err := acme.Deploy(greetRepo, env, sha)
-			ts.must(err)
+			id, err := acme.Deploy(servertest.Repo, env, sha)
+			ts.Must(err)
 			suspect = id
-			ts.must(acme.DeploymentStatus(greetRepo, id, "success", ""))
+			ts.Must(acme.DeploymentStatus(servertest.Repo, id, "success", ""))
 			succeeded++
-			ts.deployed(succeeded)
+			ts.Deployed(succeeded)
 		}
-		before := len(ts.gh.Deployments(greetRepo))
+		before := len(ts.GitHub.Deployments(servertest.Repo))
 		kind := []githubtest.FaultKind{githubtest.FaultHangBefore, githubtest.FaultHangAfter}[n%2]
-		ts.gh.AddFault(githubtest.Fault{Operation: "repos/create-deployment", Kind: kind, Times: 1})
+		ts.GitHub.AddFault(githubtest.Fault{Operation: "repos/create-deployment", Kind: kind, Times: 1})
 		body := fmt.Sprintf(`{"version":"4","groupKey":"g%d","alerts":[{"status":"firing","labels":{"alertname":"Errors","severity":"critical","environment":%q,"deployment_id":"%d"},
 			"annotations":{"metric":"m","baseline":"0","value":"9"},"startsAt":%q}]}`, n, env, suspect, time.Now().Add(time.Second).UTC().Format(time.RFC3339Nano))
 		if code, words := hookTo(t, ts, "prom", promToken, body); code != http.StatusAccepted {
 			t.Fatalf("%d %s", code, words)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		if err := ts.gh.Wait(ctx, ts.gh.Hanging); err != nil {
-			all, _ := incidents.Read(t.Context(), ts.s.DB, store.IncidentFilter{Repo: greetRepo, Limit: 1})
+		if err := ts.GitHub.Wait(ctx, ts.GitHub.Hanging); err != nil {
+			all, _ := incidents.Read(t.Context(), ts.Forge.DB, store.IncidentFilter{Repo: servertest.Repo, Limit: 1})
 			t.Fatalf("kill %d: no deployment is made, the newest incident is %+v", n, all[0])
 		}
 		cancel()
@@ -87,18 +87,18 @@ func TestRollBackIsKilled(t *testing.T) {
 			if n/4%2 == 1 { // letter case does not count at GitHub
 				spelled = strings.ToUpper(env)
 			}
-			_, err := acme.Deploy(greetRepo, spelled, second)
-			ts.must(err)
+			_, err := acme.Deploy(servertest.Repo, spelled, second)
+			ts.Must(err)
 		}
 		later.Add(int64(2 * time.Minute)) // what failed is tried again after one
-		ts.restart()
-		i := ts.incident(int64(n+1), func(i *production.Incident) bool {
+		ts.Restart()
+		i := ts.Incident(int64(n+1), func(i *production.Incident) bool {
 			a := i.Act(production.AnswerRollBack)
 			asked := n >= 10 || i.Act(production.AnswerAsk) != nil && i.Act(production.AnswerAsk).State == production.ActDone // ten issues are opened a day
 			return a != nil && a.State != production.ActBegun && asked
 		})
 		made, over := 0, false
-		for k, d := range ts.gh.Deployments(greetRepo)[before:] {
+		for k, d := range ts.GitHub.Deployments(servertest.Repo)[before:] {
 			if d.Task == "rollback" {
 				made++
 				over = over || k > 0
@@ -116,21 +116,4 @@ func TestRollBackIsKilled(t *testing.T) {
 	if rolled == 0 || refused == 0 {
 		t.Error("the story is not told")
 	}
-}
-
-// deployed waits until so many deployments have succeeded.
-func (ts *testServer) deployed(n int) {
-	ts.t.Helper()
-	var done int
-	eventually(ts.t, func() bool {
-		list, err := ts.s.DB.Deployments(ts.t.Context(), store.DeploymentFilter{Limit: 1000})
-		ts.must(err)
-		done = 0
-		for _, d := range list {
-			if !d.Succeeded.IsZero() {
-				done++
-			}
-		}
-		return done == n
-	}, func() string { return fmt.Sprintf("%d deployments have succeeded, want %d", done, n) })
 }

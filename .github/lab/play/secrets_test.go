@@ -41,54 +41,54 @@ func (s seeded) pem() string {
 }
 
 // objects are all that the local GitHub's repository holds, reachable or not.
-func (ts *testServer) objects(dir string) string {
-	ts.t.Helper()
-	repos, err := filepath.Glob(filepath.Join(dir, "githubtest-*", "repos", greetRepo+"-*.git"))
+func objects(ts *servertest.Server, dir string) string {
+	ts.T.Helper()
+	repos, err := filepath.Glob(filepath.Join(dir, "githubtest-*", "repos", servertest.Repo+"-*.git"))
 	if err != nil || len(repos) != 1 {
-		ts.t.Fatalf("the repositories %q, %v", repos, err)
+		ts.T.Fatalf("the repositories %q, %v", repos, err)
 	}
 	objects, err := exec.Command("git", "-c", "safe.directory=*", "--git-dir="+repos[0], "cat-file", "--batch-all-objects", "--batch").Output()
-	ts.must(err)
+	ts.Must(err)
 	return string(objects)
 }
 
 // everything is what the local GitHub holds: all objects, all texts as people see them,
 // and all deliveries, which carry what was posted.
-func (ts *testServer) everything(dir string) string {
-	ts.t.Helper()
+func everything(ts *servertest.Server, dir string) string {
+	ts.T.Helper()
 	var b strings.Builder
-	b.WriteString(ts.objects(dir))
-	pulls, err := ts.gh.Pulls(greetRepo)
-	ts.must(err)
+	b.WriteString(objects(ts, dir))
+	pulls, err := ts.GitHub.Pulls(servertest.Repo)
+	ts.Must(err)
 	texts, err := json.Marshal(pulls)
-	ts.must(err)
+	ts.Must(err)
 	b.Write(texts)
 	for n := 1; ; n++ {
-		i, err := ts.gh.Issue(greetRepo, n)
+		i, err := ts.GitHub.Issue(servertest.Repo, n)
 		if err != nil {
 			break
 		}
 		texts, err := json.Marshal(i)
-		ts.must(err)
+		ts.Must(err)
 		b.Write(texts)
 	}
-	for _, d := range ts.gh.Deliveries() {
+	for _, d := range ts.GitHub.Deliveries() {
 		b.Write(d.Payload)
 	}
 	if b.Len() < 10_000 || !strings.Contains(b.String(), "hello") {
-		ts.t.Fatalf("only %d bytes are looked through", b.Len())
+		ts.T.Fatalf("only %d bytes are looked through", b.Len())
 	}
 	return b.String()
 }
 
 // nothingOf fails for each secret that the local GitHub holds a line of.
-func (ts *testServer) nothingOf(dir string, secrets ...string) {
-	ts.t.Helper()
-	all := ts.everything(dir)
+func nothingOf(ts *servertest.Server, dir string, secrets ...string) {
+	ts.T.Helper()
+	all := everything(ts, dir)
 	for _, s := range secrets {
 		for line := range strings.Lines(s) {
 			if line = strings.TrimSpace(line); !strings.HasPrefix(line, "-----") && strings.Contains(all, line) {
-				ts.t.Errorf("GitHub has %s", line)
+				ts.T.Errorf("GitHub has %s", line)
 			}
 		}
 	}
@@ -119,7 +119,7 @@ func TestSecretsAreNotPushed(t *testing.T) {
 	s := seeded{rand.New(rand.NewPCG(1, 2))}
 	token, aws, key := s.token(), s.awsKey(), s.pem()
 	var dir string
-	ts := newTestServer(t, testOptions{prepare: func(state string) { dir = filepath.Dir(state) }, tape: leaky(`-- implementer 1/1 --
+	ts := newServer(t, servertest.Options{Prepare: func(state string) { dir = filepath.Dir(state) }, Tape: leaky(`-- implementer 1/1 --
 >>> write
 path: conf/dev.env
 content: |
@@ -134,27 +134,27 @@ content: |
 >>> submit
 summary: Configure development
 `)})
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateWaiting)
+	ts.Label("acme")
+	run := ts.UntilState(pipeline.StateWaiting)
 	if g := run.Gate().Guard; g.Name != pipeline.GuardSecret || len(g.About) != 3 || run.Head != run.Base {
 		t.Errorf("guard %+v, head %s, base %s", g, run.Head, run.Base)
 	}
 	for _, place := range []string{"conf/dev.env:2 (github-token", "conf/dev.env:3 (aws-access-key", "conf/dev.pem:1 (private-key", "what would be pushed looks like a secret"} {
-		ts.says(place)
+		ts.Says(place)
 	}
-	ts.nothingOf(dir, token, aws, key)
-	ts.comment("rita", "/forge approve") // who may not write
-	ts.comment("acme", "/forge accept")
-	ts.says("`accept` is not one of the choices here")
-	ts.comment("acme", "/forge continue\nRead them from the environment.")
-	run = ts.untilState(pipeline.StateVerified)
+	nothingOf(ts, dir, token, aws, key)
+	ts.Comment("rita", "/forge approve") // who may not write
+	ts.Comment("acme", "/forge accept")
+	ts.Says("`accept` is not one of the choices here")
+	ts.Comment("acme", "/forge continue\nRead them from the environment.")
+	run = ts.UntilState(pipeline.StateVerified)
 	if len(run.Iterations) != 1 || len(run.Waivers) != 0 {
 		t.Errorf("%d iterations, waivers %+v", len(run.Iterations), run.Waivers)
 	}
-	if _, err := ts.gh.File(greetRepo, run.Head, "conf/dev.env"); err == nil {
+	if _, err := ts.GitHub.File(servertest.Repo, run.Head, "conf/dev.env"); err == nil {
 		t.Error("conf/dev.env is there")
 	}
-	ts.nothingOf(dir, token, aws, key)
+	nothingOf(ts, dir, token, aws, key)
 }
 
 // Covers S25: a false alarm passes in a named person's name, and the step is not paid
@@ -162,7 +162,7 @@ summary: Configure development
 func TestFalseAlarm(t *testing.T) {
 	t.Parallel()
 	token := seeded{rand.New(rand.NewPCG(3, 4))}.token()
-	ts := newTestServer(t, testOptions{tape: leaky(`-- implementer 1/1 --
+	ts := newServer(t, servertest.Options{Tape: leaky(`-- implementer 1/1 --
 >>> write
 path: testdata/token.txt
 content: "` + token + `\n"
@@ -170,12 +170,12 @@ content: "` + token + `\n"
 >>> submit
 summary: Test with a token that never was one
 `)})
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateWaiting)
+	ts.Label("acme")
+	run := ts.UntilState(pipeline.StateWaiting)
 	calls := run.Steps[pipeline.PhaseImplement]
-	ts.comment("acme", "/forge approve")
-	run = ts.untilState(pipeline.StateVerified)
-	if text, err := ts.gh.File(greetRepo, run.Head, "testdata/token.txt"); err != nil || text != token+"\n" {
+	ts.Comment("acme", "/forge approve")
+	run = ts.UntilState(pipeline.StateVerified)
+	if text, err := ts.GitHub.File(servertest.Repo, run.Head, "testdata/token.txt"); err != nil || text != token+"\n" {
 		t.Errorf("the file is %q, %v", text, err)
 	}
 	if len(run.Waivers) != 1 || run.Waivers[0].By.Login != "acme" || !strings.Contains(run.Ended, "let pass by @acme: this looks like a secret") {
@@ -222,22 +222,22 @@ new: "echo hello, $1"
 >>> submit
 summary: Use ` + committed + `
 `))
-	ts := newTestServer(t, testOptions{prepare: func(state string) { dir = filepath.Dir(state) }, tape: tape})
-	ts.label("acme")
-	ts.untilState(pipeline.StateWaiting)
-	ts.says("the commit message:1 (github-token")
-	ts.comment("acme", "/forge continue\nRead them from the environment.")
-	run := ts.until("is done", func(r *pipeline.Run) bool { return r.State == pipeline.StateVerified || len(r.Gates) == 2 })
+	ts := newServer(t, servertest.Options{Prepare: func(state string) { dir = filepath.Dir(state) }, Tape: tape})
+	ts.Label("acme")
+	ts.UntilState(pipeline.StateWaiting)
+	ts.Says("the commit message:1 (github-token")
+	ts.Comment("acme", "/forge continue\nRead them from the environment.")
+	run := ts.Until("is done", func(r *pipeline.Run) bool { return r.State == pipeline.StateVerified || len(r.Gates) == 2 })
 	if run.State != pipeline.StateVerified {
 		t.Fatalf("it asks: %s", run.Gate().Question)
 	}
 	if len(run.Iterations) != 2 {
 		t.Errorf("%d iterations", len(run.Iterations))
 	}
-	ts.says("[secret]")
-	ts.says("Forge took out what looks like a secret (github-token)")
-	ts.nothingOf(dir, planned, committed, found, suggested, reviewed)
-	all := ts.objects(dir)
+	ts.Says("[secret]")
+	ts.Says("Forge took out what looks like a secret (github-token)")
+	nothingOf(ts, dir, planned, committed, found, suggested, reviewed)
+	all := objects(ts, dir)
 	for _, acts := range []string{"closes owner/repo#2", "@octocat", "[skip ci]", "\nCo-authored-by: a", "\nForge-Run: other/9"} {
 		if strings.Contains(all, acts) {
 			t.Errorf("a commit holds %q", acts)
@@ -254,7 +254,7 @@ func TestOwnSecretsStay(t *testing.T) {
 	t.Parallel()
 	const model = "plain words 4 the model"
 	var dir string
-	ts := newTestServer(t, testOptions{env: map[string]string{"OPENAI_API_KEY": model}, prepare: func(state string) { dir = filepath.Dir(state) }, tape: leaky(`-- implementer 1/1 --
+	ts := newServer(t, servertest.Options{Env: map[string]string{"OPENAI_API_KEY": model}, Prepare: func(state string) { dir = filepath.Dir(state) }, Tape: leaky(`-- implementer 1/1 --
 >>> write
 path: notes.txt
 content: |
@@ -264,16 +264,16 @@ content: |
 >>> submit
 summary: Take notes
 `)})
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateWaiting)
+	ts.Label("acme")
+	run := ts.UntilState(pipeline.StateWaiting)
 	if g := run.Gate(); g.Guard.Name != pipeline.GuardSecret || len(g.Guard.About) != 0 {
 		t.Errorf("guard %+v", g.Guard)
 	}
-	ts.says("notes.txt:1 (forge-secret")
-	ts.says("notes.txt:2 (forge-secret")
-	ts.comment("acme", "/forge approve")
-	ts.says("`approve` is not one of the choices here")
-	ts.comment("acme", "/forge continue\nRead them from the environment.")
-	ts.untilState(pipeline.StateVerified)
-	ts.nothingOf(dir, model, ts.gh.WebhookSecret)
+	ts.Says("notes.txt:1 (forge-secret")
+	ts.Says("notes.txt:2 (forge-secret")
+	ts.Comment("acme", "/forge approve")
+	ts.Says("`approve` is not one of the choices here")
+	ts.Comment("acme", "/forge continue\nRead them from the environment.")
+	ts.UntilState(pipeline.StateVerified)
+	nothingOf(ts, dir, model, ts.GitHub.WebhookSecret)
 }

@@ -31,7 +31,7 @@ func TestStormOfAlerts(t *testing.T) {
 		total = n
 	}
 	began := make(chan time.Time, 1)
-	on := func(_ *testServer, r *pipeline.Run, e pipeline.Event) {
+	on := func(_ *servertest.Server, r *pipeline.Run, e pipeline.Event) {
 		if r.Repo.FullName() == "acme/other" && e.Type == pipeline.EventPhaseEntered {
 			select {
 			case began <- time.Now():
@@ -39,16 +39,16 @@ func TestStormOfAlerts(t *testing.T) {
 			}
 		}
 	}
-	ts := newTestServer(t, testOptions{on: on, deploys: true, files: map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] +
-		"production: {tell: true, ask: true, issue: true, roll_back: true, revert: true}\n"}, wire: func(o *server.Options) {
-		o.Config.Hooks = []settings.Hook{{Name: "prom", Kind: "alertmanager", Secret: settings.NewSecret(promToken), Repo: greetRepo, PerMinute: 100_000}}
+	ts := newServer(t, servertest.Options{On: on, Deploys: true, Files: map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] +
+		"production: {tell: true, ask: true, issue: true, roll_back: true, revert: true}\n"}, Wire: func(o *server.Options) {
+		o.Config.Hooks = []settings.Hook{{Name: "prom", Kind: "alertmanager", Secret: settings.NewSecret(promToken), Repo: servertest.Repo, PerMinute: 100_000}}
 	}})
-	_, err := ts.gh.AddRepo("acme", "other", servertest.Greeter())
-	ts.must(err)
-	_, err = ts.gh.Install("acme/other")
-	ts.must(err)
-	issue, err := ts.gh.As("acme").OpenIssue("acme/other", "The greeting lacks its comma", "It prints `hello Ann`.")
-	ts.must(err)
+	_, err := ts.GitHub.AddRepo("acme", "other", servertest.Greeter())
+	ts.Must(err)
+	_, err = ts.GitHub.Install("acme/other")
+	ts.Must(err)
+	issue, err := ts.GitHub.As("acme").OpenIssue("acme/other", "The greeting lacks its comma", "It prints `hello Ann`.")
+	ts.Must(err)
 	order := make([]int, total)
 	for i := range order {
 		order[i] = i % (total * 7 / 10)
@@ -64,7 +64,7 @@ func TestStormOfAlerts(t *testing.T) {
 				body := fmt.Sprintf(`{"groupKey":"g%d","n":%d,"alerts":[{"status":"firing","labels":{"alertname":"A%d","severity":"critical"},"startsAt":"2026-03-01T09:59:00Z"}]}`, n%500, n, n%500)
 				for {
 					begun := time.Now()
-					req, _ := http.NewRequest(http.MethodPost, ts.s.URL+"/hooks/prom", strings.NewReader(body))
+					req, _ := http.NewRequest(http.MethodPost, ts.Forge.URL+"/hooks/prom", strings.NewReader(body))
 					req.Header.Set("Authorization", "Bearer "+promToken)
 					resp, err := http.DefaultClient.Do(req)
 					if err != nil {
@@ -88,15 +88,15 @@ func TestStormOfAlerts(t *testing.T) {
 	for k, n := range order {
 		if work <- n; k == total/2 {
 			asked = time.Now()
-			ts.must(ts.gh.As("acme").Label("acme/other", issue, "forge"))
+			ts.Must(ts.GitHub.As("acme").Label("acme/other", issue, "forge"))
 		}
 	}
 	close(work)
 	all.Wait()
 	sent := time.Since(begun)
-	eventually(t, func() bool {
-		waiting, err := ts.s.DB.WaitingOf(t.Context(), "production")
-		ts.must(err)
+	servertest.Eventually(t, func() bool {
+		waiting, err := ts.Forge.DB.WaitingOf(t.Context(), "production")
+		ts.Must(err)
 		return len(waiting) == 0
 	}, func() string { return "alerts still wait" })
 	var waited time.Duration
@@ -107,15 +107,15 @@ func TestStormOfAlerts(t *testing.T) {
 		t.Fatal("a run of another repository never began")
 	}
 	writes := 0
-	for _, c := range ts.gh.Calls() {
-		if c.Effect && c.Mutation && strings.Contains(c.Path, "/"+greetRepo+"/") {
+	for _, c := range ts.GitHub.Calls() {
+		if c.Effect && c.Mutation && strings.Contains(c.Path, "/"+servertest.Repo+"/") {
 			writes++
 		}
 	}
 	times := slices.Concat(took...)
 	slices.Sort(times)
-	rows, err := ts.s.DB.Incidents(t.Context(), store.IncidentFilter{})
-	ts.must(err)
+	rows, err := ts.Forge.DB.Incidents(t.Context(), store.IncidentFilter{})
+	ts.Must(err)
 	storms := 0
 	for _, r := range rows {
 		if strings.HasSuffix(r.Group, "/storm") {

@@ -105,7 +105,7 @@ func TestDependenciesOfYarn(t *testing.T) {
 		script += fmt.Sprintf("if [ \"$(cd %s/packages/b && node index.js)\" = hello ]; then echo ok %d - %s; else echo not ok %d - %s; fi\n", dir, i+2, dir, i+2, dir)
 	}
 	files["test.sh"] = script + "if [ ! -e /deps/ran ] && [ ! -e /deps/evil ]; then echo ok 5 - nothing of theirs ran; else echo not ok 5 - nothing of theirs ran; fi\n"
-	p.twice(newTestServer(t, p.options(files)), 1, func(tests *pipeline.TestReport) bool {
+	p.twice(newServer(t, p.options(files)), 1, func(tests *pipeline.TestReport) bool {
 		return tests.Passed == 5 && tests.Failed == 0 && slices.Equal(tests.Setup, []string{"installed dependencies (yarn in old, yarn in older, yarn in web)"})
 	})
 }

@@ -30,7 +30,7 @@ func (h incidentActions) Settings(ctx context.Context, full string) (config.Prod
 	if err != nil {
 		return config.Production{}, err
 	}
-	cfg, err := h.app.github.config(ctx, repo)
+	cfg, err := h.app.GitHub.config(ctx, repo)
 	return cfg.Production, err
 }
 
@@ -91,10 +91,10 @@ func (h incidentActions) StartRun(ctx context.Context, full string, issue int, k
 	if err != nil {
 		return incidents.Created{}, err
 	}
-	if _, err := h.app.github.identity(ctx); err != nil {
+	if _, err := h.app.GitHub.identity(ctx); err != nil {
 		return incidents.Created{}, err
 	}
-	n := pipeline.Notice{Kind: pipeline.NoticeStart, Repo: repo, Issue: issue, Task: task, Labels: labels, Actor: *h.app.github.bot.Load()}
+	n := pipeline.Notice{Kind: pipeline.NoticeStart, Repo: repo, Issue: issue, Task: task, Labels: labels, Actor: *h.app.GitHub.bot.Load()}
 	run, err := h.app.Engine.Begin(ctx, key, n)
 	if err == nil {
 		h.app.Engine.Wake()
@@ -194,7 +194,7 @@ func (h incidentActions) pushRevert(ctx context.Context, full string, r incident
 	if err != nil {
 		return err
 	}
-	who, err := h.app.github.identity(ctx)
+	who, err := h.app.GitHub.identity(ctx)
 	if err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ type App struct {
 	base   config.Config // of runs, before what repositories set
 	slug   string        // of commands and branches
 	exec   *phase.Executor
-	github *githubClient    // nil without GitHub
+	GitHub *githubClient    // nil without GitHub
 	pages  *dashboard.Pages // nil unless it listens
 	spaces workspace.Workspaces
 	traces *tracing.Exporter // nil without a collector
@@ -92,8 +92,8 @@ type App struct {
 
 	streams *bus.Streams
 
-	incidents *incidents.Service
-	shipping  *shipping.Service // nil without GitHub
+	Incidents *incidents.Service
+	Shipping  *shipping.Service // nil without GitHub
 	providers *agent.Providers  // of models
 }
 
@@ -120,7 +120,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 		return nil, err
 	}
 	if !o.Silent && !o.Local {
-		if a.github, err = newGitHubClient(o, a.DB, a.Gateway); err != nil {
+		if a.GitHub, err = newGitHubClient(o, a.DB, a.Gateway); err != nil {
 			return nil, err
 		}
 	}
@@ -139,18 +139,18 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 		DB: a.DB, Reflector: agents, Record: a.record, File: a.Gateway.File, Log: o.Log, Now: o.clock(),
 		Reflection: o.Config.Reflection && !o.Silent, Withhold: max(0, cmp.Or(o.Withhold, impact.DefaultRate)),
 	}
-	if a.github != nil {
-		learner.Weight = a.github.app.Weight
+	if a.GitHub != nil {
+		learner.Weight = a.GitHub.App.Weight
 	}
 	a.Learner = memory.New(learner)
 	a.exec = phase.New(a.executorOptions(o, agents))
-	a.incidents = newIncidents(a, o)
-	if a.github != nil {
-		a.shipping = shipping.NewService(shipping.Options{DB: a.DB, GitHub: a.github.app, Log: o.Log, Now: o.clock(), Name: rand.Text(),
+	a.Incidents = newIncidents(a, o)
+	if a.GitHub != nil {
+		a.Shipping = shipping.NewService(shipping.Options{DB: a.DB, GitHub: a.GitHub.App, Log: o.Log, Now: o.clock(), Name: rand.Text(),
 			Record: func(ctx context.Context, run int64, events []pipeline.Event) error {
 				return a.record(ctx, run, events, nil)
 			},
-			Has: deployedCode{a.github.app, a.Gateway, a.DB}.has})
+			Has: deployedCode{a.GitHub.App, a.Gateway, a.DB}.has})
 	}
 	if o.pages {
 		a.pages = NewPages(a, o)
@@ -177,10 +177,10 @@ func (a *App) executorOptions(o Options, agents *agent.Agent) phase.Options {
 	if o.Config.Dependencies && !o.Config.UnsafeNoSandbox {
 		x.Dependencies = phase.Dependencies{Registries: newRegistries(o), Scripts: o.Config.InstallScripts}
 	}
-	if a.github != nil {
-		x.Token, x.Identity = a.github.app.Token, a.github.identity
-		x.Comments, x.Related, x.Commit = a.github.comments, a.github.app.Related, a.github.signer.commit
-		x.CI = &phase.CI{Checks: a.github.app.Checks, Now: o.clock(), Settle: cmp.Or(o.Settle, 20*time.Second), Poll: time.Minute}
+	if a.GitHub != nil {
+		x.Token, x.Identity = a.GitHub.App.Token, a.GitHub.identity
+		x.Comments, x.Related, x.Commit = a.GitHub.comments, a.GitHub.App.Related, a.GitHub.signer.commit
+		x.CI = &phase.CI{Checks: a.GitHub.App.Checks, Now: o.clock(), Settle: cmp.Or(o.Settle, 20*time.Second), Poll: time.Minute}
 	}
 	return x
 }
@@ -198,14 +198,14 @@ func (a *App) engineOptions(o Options) work.Options {
 	switch {
 	case o.Silent:
 		opts.Publisher = noopPublisher{}
-	case a.github == nil:
+	case a.GitHub == nil:
 		opts.Publisher = localPublisher{a.Gateway}
 	default:
-		opts.Queue = mergeGroups{a.github.app, a.exec.Group}
-		opts.Publisher, opts.Hub, opts.Read, opts.Locate = a.github, a.github, a.reader(o.Config), a.github.app.Locate
-		opts.Observer, opts.Settings = otherPulls{a.github.app, a.github.config, a.DB}, a.github.settings
-		opts.Outside = map[string]work.Outside{"incident": a.incidents, "ship": a.shipping}
-		opts.Memory = &memory.Commands{DB: a.DB, Weight: a.github.app.Weight, Now: o.clock(), Record: a.record, Slug: o.Config.Slug}
+		opts.Queue = mergeGroups{a.GitHub.App, a.exec.Group}
+		opts.Publisher, opts.Hub, opts.Read, opts.Locate = a.GitHub, a.GitHub, a.reader(o.Config), a.GitHub.App.Locate
+		opts.Observer, opts.Settings = otherPulls{a.GitHub.App, a.GitHub.config, a.DB}, a.GitHub.settings
+		opts.Outside = map[string]work.Outside{"incident": a.Incidents, "ship": a.Shipping}
+		opts.Memory = &memory.Commands{DB: a.DB, Weight: a.GitHub.App.Weight, Now: o.clock(), Record: a.record, Slug: o.Config.Slug}
 	}
 	return opts
 }
@@ -223,8 +223,8 @@ func (a *App) onEvents(run *pipeline.Run, events []pipeline.Event, more func(*pi
 	a.traces.OnEvents(run.ID, events)
 	a.bus.OnEvents()
 	a.streams.OnEvents()
-	if a.shipping != nil && run.Config.Ship.Enabled && run.Part == nil {
-		a.shipping.Wake(run.ID, run.State.Ended())
+	if a.Shipping != nil && run.Config.Ship.Enabled && run.Part == nil {
+		a.Shipping.Wake(run.ID, run.State.Ended())
 	}
 	if more != nil {
 		more(run, events)
@@ -234,7 +234,7 @@ func (a *App) onEvents(run *pipeline.Run, events []pipeline.Event, more func(*pi
 // reader reads deliveries as the configuration says.
 func (a *App) reader(cfg settings.Config) func(string, []byte) (pipeline.Notice, error) {
 	return func(event string, payload []byte) (pipeline.Notice, error) {
-		return delivery.Read(event, payload, delivery.Options{Label: cfg.Label, Slug: cfg.Slug, BotID: a.github.botID(), AppID: cfg.AppID, Other: true})
+		return delivery.Read(event, payload, delivery.Options{Label: cfg.Label, Slug: cfg.Slug, BotID: a.GitHub.botID(), AppID: cfg.AppID, Other: true})
 	}
 }
 
@@ -252,7 +252,7 @@ func (a *App) listed(cfg settings.Config) func(string, []byte) (action, repo, ou
 		if n.Repo.Name != "" {
 			repo = n.Repo.FullName()
 		}
-		if n.Kind == pipeline.NoticeNone && a.github.botID() != 0 && !incidents.Concerns(event) {
+		if n.Kind == pipeline.NoticeNone && a.GitHub.botID() != 0 && !incidents.Concerns(event) {
 			outcome = n.Why
 		}
 		return n.Action, repo, outcome

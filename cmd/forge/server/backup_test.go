@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"log/slog"
@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"forge/cmd/forge/server"
+	"forge/cmd/forge/server/servertest"
 	"forge/cmd/forge/settings"
 	"forge/pipeline/store"
 )
@@ -18,36 +20,36 @@ import (
 func TestBackups(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	ts := newTestServer(t, testOptions{wire: func(o *Options) {
+	ts := servertest.New(t, servertest.Options{Wire: func(o *server.Options) {
 		o.Config.BackupEvery, o.Config.BackupKeep, o.Config.BackupDir = time.Hour, 2, dir
 	}})
-	var list []Backup
-	eventually(t, func() bool {
-		list, _ = Backups(dir)
+	var list []server.Backup
+	servertest.Eventually(t, func() bool {
+		list, _ = server.Backups(dir)
 		return len(list) > 0
 	}, func() string { return "no backup is made" })
-	ts.must(os.WriteFile(filepath.Join(dir, "notes.db"), nil, 0o600))
-	begun := filepath.Join(dir, list[0].At.Add(-3*time.Hour).Format(backupForm)+".new") // by a server that died
-	fresh := filepath.Join(dir, list[0].At.Format(backupForm)+".new")                   // by a command that is at it
+	ts.Must(os.WriteFile(filepath.Join(dir, "notes.db"), nil, 0o600))
+	begun := filepath.Join(dir, list[0].At.Add(-3*time.Hour).Format(server.BackupForm)+".new") // by a server that died
+	fresh := filepath.Join(dir, list[0].At.Format(server.BackupForm)+".new")                   // by a command that is at it
 	for _, path := range []string{begun, begun + "-journal", fresh} {
-		ts.must(os.WriteFile(path, nil, 0o600))
+		ts.Must(os.WriteFile(path, nil, 0o600))
 	}
 	hours := time.Now().Add(-3 * time.Hour)
-	ts.must(os.Chtimes(begun, hours, hours))
-	ts.must(os.Chtimes(begun+"-journal", hours, hours))
+	ts.Must(os.Chtimes(begun, hours, hours))
+	ts.Must(os.Chtimes(begun+"-journal", hours, hours))
 	cfg := settings.Config{BackupKeep: 2, BackupDir: dir}
 	for i := range 3 {
-		_, err := BackUp(t.Context(), ts.s.DB, cfg, list[0].At.Add(time.Duration(i+1)*time.Hour))
-		ts.must(err)
+		_, err := server.BackUp(t.Context(), ts.Forge.DB, cfg, list[0].At.Add(time.Duration(i+1)*time.Hour))
+		ts.Must(err)
 	}
-	kept, err := Backups(dir)
-	ts.must(err)
+	kept, err := server.Backups(dir)
+	ts.Must(err)
 	if len(kept) != 2 || !kept[0].At.Equal(list[0].At.Add(3*time.Hour)) || kept[0].Size == 0 {
 		t.Fatalf("kept: %+v", kept)
 	}
 	names := func() (out []string) {
 		left, err := os.ReadDir(dir)
-		ts.must(err)
+		ts.Must(err)
 		for _, e := range left {
 			out = append(out, e.Name())
 		}
@@ -58,9 +60,9 @@ func TestBackups(t *testing.T) {
 		t.Errorf("there are %q, want %q", got, want)
 	}
 	copied, err := store.Open(t.Context(), kept[0].Path, slog.New(slog.DiscardHandler))
-	ts.must(err)
-	ts.must(copied.Check(t.Context()))
-	ts.must(copied.Close())
+	ts.Must(err)
+	ts.Must(copied.Check(t.Context()))
+	ts.Must(copied.Close())
 }
 
 // Covers reliability 11: who has a database that cannot be read, or is gone, is told which
@@ -72,7 +74,7 @@ func TestWayBack(t *testing.T) {
 	path, backups := filepath.Join(dir, "forge.db"), filepath.Join(dir, "backups")
 	cfg := settings.Config{StateDir: dir, DatabaseURL: settings.NewSecret(path), BackupKeep: 3, BackupDir: backups}
 	open := func() (*store.DB, error) {
-		return openStore(t.Context(), Options{Config: cfg, Log: slog.New(slog.DiscardHandler)})
+		return server.OpenStore(t.Context(), server.Options{Config: cfg, Log: slog.New(slog.DiscardHandler)})
 	}
 	must := func(err error) {
 		t.Helper()
@@ -83,9 +85,9 @@ func TestWayBack(t *testing.T) {
 	db, err := open()
 	must(err)
 	must(db.SetPaused(t.Context(), store.Pause{At: time.Now(), Actor: "mia", Paused: true, Reason: "kept"}))
-	sound, err := BackUp(t.Context(), db, cfg, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	sound, err := server.BackUp(t.Context(), db, cfg, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	must(err)
-	torn, err := BackUp(t.Context(), db, cfg, time.Date(2026, 3, 1, 13, 0, 0, 0, time.UTC))
+	torn, err := server.BackUp(t.Context(), db, cfg, time.Date(2026, 3, 1, 13, 0, 0, 0, time.UTC))
 	must(err)
 	must(os.Truncate(torn, 20_000))
 	must(db.Close())

@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"forge/cmd/forge/server"
+	"forge/cmd/forge/server/servertest"
 	"forge/cmd/forge/settings"
 	"forge/github/githubtest"
 	"forge/pipeline"
@@ -24,17 +26,17 @@ func TestHealthyInProduction(t *testing.T) {
 	defer shop.Close()
 	var later atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
-	check := settings.HealthCheck{Name: "shop", URL: shop.URL, Repo: greetRepo, Expect: 200, Every: time.Hour, Fails: 3, Private: true}
-	ts, pull, _, _ := answering(t, testOptions{deployments: true, now: now,
-		wire: func(o *Options) { o.Config.HealthChecks = []settings.HealthCheck{check} }}, "documents: comment\nproduction:\n  bake_minutes: 2\n")
-	run := ts.untilState(pipeline.StateVerified)
+	check := settings.HealthCheck{Name: "shop", URL: shop.URL, Repo: servertest.Repo, Expect: 200, Every: time.Hour, Fails: 3, Private: true}
+	ts, pull, _, _ := answering(t, servertest.Options{Deployments: true, Now: now,
+		Wire: func(o *server.Options) { o.Config.HealthChecks = []settings.HealthCheck{check} }}, "documents: comment\nproduction:\n  bake_minutes: 2\n")
+	run := ts.UntilState(pipeline.StateVerified)
 	says := func(want string) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		status := func() string {
-			i, err := ts.gh.Issue(greetRepo, run.Task.Issue)
-			ts.must(err)
+			i, err := ts.GitHub.Issue(servertest.Repo, run.Task.Issue)
+			ts.Must(err)
 			for _, c := range i.Comments {
 				if strings.Contains(c.Body, "Done: reviewed and tested") {
 					return c.Body
@@ -42,22 +44,22 @@ func TestHealthyInProduction(t *testing.T) {
 			}
 			return ""
 		}
-		if err := ts.gh.Wait(ctx, func() bool { return strings.Contains(status(), want) }); err != nil {
+		if err := ts.GitHub.Wait(ctx, func() bool { return strings.Contains(status(), want) }); err != nil {
 			t.Fatalf("the status never says %q:\n%s", want, status())
 		}
 	}
 	minute := func() {
 		t.Helper()
 		later.Add(int64(time.Minute))
-		ts.must(ts.s.incidents.Bake(t.Context()))
+		ts.Must(ts.Forge.Incidents.Bake(t.Context()))
 	}
 	minute()
 	says("; in production since ")
 	minute()
 	minute()
 	says("; in production, healthy since ")
-	pulls, err := ts.gh.Pulls(greetRepo)
-	ts.must(err)
+	pulls, err := ts.GitHub.Pulls(servertest.Repo)
+	ts.Must(err)
 	n := slices.IndexFunc(pulls, func(p githubtest.Pull) bool { return p.Number == pull })
 	told := 0
 	for _, c := range pulls[n].Comments {
@@ -69,22 +71,22 @@ func TestHealthyInProduction(t *testing.T) {
 		t.Errorf("the pull request is told %d times", told)
 	}
 	recorded := func() bool { // V11
-		pulls, err := ts.gh.Pulls(greetRepo)
-		ts.must(err)
+		pulls, err := ts.GitHub.Pulls(servertest.Repo)
+		ts.Must(err)
 		return slices.ContainsFunc(pulls[n].Comments, func(c githubtest.Comment) bool {
 			return strings.Contains(c.Body, "Deployment to production") && strings.Contains(c.Body, "it runs in production, healthy since ")
 		})
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := ts.gh.Wait(ctx, recorded); err != nil {
+	if err := ts.GitHub.Wait(ctx, recorded); err != nil {
 		t.Error("no document records the deployment")
 	}
-	before := ts.gh.Deployments(greetRepo)[0]
-	id, err := ts.gh.As("acme").Deploy(greetRepo, "production", before.SHA)
-	ts.must(err)
-	ts.must(ts.gh.As("acme").DeploymentStatus(greetRepo, id, "success", "as before"))
-	ts.deployed(3)
+	before := ts.GitHub.Deployments(servertest.Repo)[0]
+	id, err := ts.GitHub.As("acme").Deploy(servertest.Repo, "production", before.SHA)
+	ts.Must(err)
+	ts.Must(ts.GitHub.As("acme").DeploymentStatus(servertest.Repo, id, "success", "as before"))
+	ts.Deployed(3)
 	minute()
 	says("; not in production any more: deployment ")
 }

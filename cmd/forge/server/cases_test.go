@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"fmt"
@@ -15,17 +15,17 @@ import (
 
 func TestCleanRun(t *testing.T) {
 	t.Parallel()
-	ts := newTestServer(t, testOptions{})
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateVerified)
+	ts := servertest.New(t, servertest.Options{})
+	ts.Label("acme")
+	run := ts.UntilState(pipeline.StateVerified)
 	if len(run.Iterations) != 1 || run.Published.Calls > 25 {
 		t.Errorf("%d iterations, %d calls; want one, at most 25", len(run.Iterations), run.Published.Calls)
 	}
-	pulls, _ := ts.gh.Pulls(greetRepo)
+	pulls, _ := ts.GitHub.Pulls(servertest.Repo)
 	if len(pulls) != 1 || pulls[0].Draft {
 		t.Fatalf("pull requests: %+v", pulls)
 	}
-	if text, err := ts.gh.File(greetRepo, pulls[0].Head, "greet.sh"); err != nil || text != "echo hello, $1\n" {
+	if text, err := ts.GitHub.File(servertest.Repo, pulls[0].Head, "greet.sh"); err != nil || text != "echo hello, $1\n" {
 		t.Errorf("greet.sh = %q, %v", text, err)
 	}
 }
@@ -33,40 +33,40 @@ func TestCleanRun(t *testing.T) {
 // Covers S19: only people with write access start anything; others get an answer.
 func TestLabelWithoutWriteAccess(t *testing.T) {
 	t.Parallel()
-	ts := newTestServer(t, testOptions{})
-	if err := ts.gh.SetPermission(greetRepo, "tess", "triage"); err != nil {
+	ts := servertest.New(t, servertest.Options{})
+	if err := ts.GitHub.SetPermission(servertest.Repo, "tess", "triage"); err != nil {
 		t.Fatal(err)
 	}
-	ts.label("tess")
-	ts.says("tess")
-	ts.outcome("issues", "write")
-	if pulls, _ := ts.gh.Pulls(greetRepo); len(pulls) != 0 {
+	ts.Label("tess")
+	ts.Says("tess")
+	ts.Outcome("issues", "write")
+	if pulls, _ := ts.GitHub.Pulls(servertest.Repo); len(pulls) != 0 {
 		t.Errorf("there is a pull request: %+v", pulls)
 	}
 }
 
 func TestIssueWithoutText(t *testing.T) {
 	t.Parallel()
-	ts := newTestServer(t, testOptions{title: "Fix it"})
-	ts.label("acme")
-	ts.says("says too little to work on")
+	ts := servertest.New(t, servertest.Options{Title: "Fix it"})
+	ts.Label("acme")
+	ts.Says("says too little to work on")
 }
 
 func TestDefaultBranchIsGone(t *testing.T) {
 	t.Parallel()
-	ts := newTestServer(t, testOptions{})
-	ts.gh.AddFault(githubtest.Fault{Operation: "git/get-ref", Kind: githubtest.FaultErrorBefore, Status: http.StatusNotFound})
-	ts.label("acme")
-	ts.says("`main`, the default branch of acme/greet, has no commit")
+	ts := servertest.New(t, servertest.Options{})
+	ts.GitHub.AddFault(githubtest.Fault{Operation: "git/get-ref", Kind: githubtest.FaultErrorBefore, Status: http.StatusNotFound})
+	ts.Label("acme")
+	ts.Says("`main`, the default branch of acme/greet, has no commit")
 }
 
 // Covers lessons 21.
 func TestUnknownKey(t *testing.T) {
 	t.Parallel()
-	ts := newTestServer(t, testOptions{files: map[string]string{".github/forge.yml": "loop:\n  max_iteration: 3\n"}})
-	ts.label("acme")
-	ts.says("max_iterations")
-	if text := ts.comments(); !strings.Contains(text, "2:3") && !strings.Contains(text, "line 2") {
+	ts := servertest.New(t, servertest.Options{Files: map[string]string{".github/forge.yml": "loop:\n  max_iteration: 3\n"}})
+	ts.Label("acme")
+	ts.Says("max_iterations")
+	if text := ts.Comments(); !strings.Contains(text, "2:3") && !strings.Contains(text, "line 2") {
 		t.Errorf("the answer names no line:\n%s", text)
 	}
 }
@@ -76,41 +76,41 @@ func TestModelAnswersNonsense(t *testing.T) {
 	t.Parallel()
 	tape := strings.Replace(servertest.GreeterTape, "summary: Small and right.\nrisk: 1", "verdict: LGTM\nrisk: 1000", 1)
 	tape += "-- quality */2 --\nI said LGTM.\n-- quality */3 --\nLGTM!\n-- quality */4 --\nLGTM!\n"
-	ts := newTestServer(t, testOptions{tape: tape})
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateWaiting)
+	ts := servertest.New(t, servertest.Options{Tape: tape})
+	ts.Label("acme")
+	run := ts.UntilState(pipeline.StateWaiting)
 	if g := run.Gate().Guard; g.Name != pipeline.GuardFaults || len(run.Iterations) != 1 {
 		t.Errorf("guard %+v in iteration %d", g, len(run.Iterations))
 	}
-	ts.comment("acme", "/forge cancel")
-	ts.untilState(pipeline.StateCancelled)
+	ts.Comment("acme", "/forge cancel")
+	ts.UntilState(pipeline.StateCancelled)
 }
 
 // A push that a ruleset refuses is told with GitHub's words, once.
 func TestPushRefused(t *testing.T) {
 	t.Parallel()
-	ts := newTestServer(t, testOptions{})
-	if err := ts.gh.SetRules(greetRepo, githubtest.Rule{Type: "creation", Pattern: "forge/**"}); err != nil {
+	ts := servertest.New(t, servertest.Options{})
+	if err := ts.GitHub.SetRules(servertest.Repo, githubtest.Rule{Type: "creation", Pattern: "forge/**"}); err != nil {
 		t.Fatal(err)
 	}
-	ts.label("acme")
-	ts.says("GitHub refuses what Forge must publish")
-	ts.says("or change what the commit does") // the whole of why, and what helps
-	run := ts.until("at a gate", func(r *pipeline.Run) bool { return r.Gate() != nil })
+	ts.Label("acme")
+	ts.Says("GitHub refuses what Forge must publish")
+	ts.Says("or change what the commit does") // the whole of why, and what helps
+	run := ts.Until("at a gate", func(r *pipeline.Run) bool { return r.Gate() != nil })
 	if g := run.Gate().Guard; g.Name != pipeline.GuardPublish {
 		t.Errorf("guard %+v", g)
 	}
-	if strings.Contains(ts.comments(), "/commit/"+run.Head) {
+	if strings.Contains(ts.Comments(), "/commit/"+run.Head) {
 		t.Errorf("a commit that GitHub does not have is linked")
 	}
 	if slices.ContainsFunc(run.Gate().Choices, func(c pipeline.Choice) bool { return c.Name == "accept" }) {
 		t.Error("what GitHub does not have can be accepted")
 	}
-	if err := ts.gh.SetRules(greetRepo); err != nil {
+	if err := ts.GitHub.SetRules(servertest.Repo); err != nil {
 		t.Fatal(err)
 	}
-	ts.comment("acme", "/forge continue")
-	ts.untilState(pipeline.StateVerified)
+	ts.Comment("acme", "/forge continue")
+	ts.UntilState(pipeline.StateVerified)
 }
 
 // Covers lessons 14, S18: a human who pushes in the middle loses nothing, and what
@@ -118,18 +118,18 @@ func TestPushRefused(t *testing.T) {
 func TestHumanPushes(t *testing.T) {
 	t.Parallel()
 	var once sync.Once
-	ts := newTestServer(t, testOptions{on: func(ts *testServer, run *pipeline.Run, e pipeline.Event) {
+	ts := servertest.New(t, servertest.Options{On: func(ts *servertest.Server, run *pipeline.Run, e pipeline.Event) {
 		if e.Type == pipeline.EventPhaseApproved {
 			once.Do(func() {
-				if _, err := ts.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: run.Branch, Message: "Say why", Files: map[string]*string{"WHY.md": ptr("because\n")}}); err != nil {
-					ts.t.Error(err)
+				if _, err := ts.GitHub.As("acme").PushFiles(servertest.Repo, githubtest.Push{Branch: run.Branch, Message: "Say why", Files: map[string]*string{"WHY.md": new("because\n")}}); err != nil {
+					ts.T.Error(err)
 				}
 			})
 		}
 	}})
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateVerified)
-	if text, err := ts.gh.File(greetRepo, run.Head, "WHY.md"); err != nil || text != "because\n" {
+	ts.Label("acme")
+	run := ts.UntilState(pipeline.StateVerified)
+	if text, err := ts.GitHub.File(servertest.Repo, run.Head, "WHY.md"); err != nil || text != "because\n" {
 		t.Errorf("the human's file is %q, %v", text, err)
 	}
 	if run.Counters.Moved != 1 {
@@ -160,71 +160,69 @@ findings: []
 rulings: [{id: F1, verdict: fixed, why: it is quoted}]
 `
 	var once sync.Once
-	ts := newTestServer(t, testOptions{tape: tape, on: func(ts *testServer, run *pipeline.Run, e pipeline.Event) {
+	ts := servertest.New(t, servertest.Options{Tape: tape, On: func(ts *servertest.Server, run *pipeline.Run, e pipeline.Event) {
 		if e.Type == pipeline.EventBounce {
 			once.Do(func() {
-				ts.push(run.Branch, "Quote it", map[string]string{"greet.sh": "echo \"hello, $1\"\n"})
-				ts.outcome("push", "the run goes on from")
+				ts.Push(run.Branch, "Quote it", map[string]string{"greet.sh": "echo \"hello, $1\"\n"})
+				ts.Outcome("push", "the run goes on from")
 			})
 		}
 	}})
-	ts.label("acme")
-	run := ts.until("verified", func(r *pipeline.Run) bool { return r.State == pipeline.StateVerified || r.Gate() != nil })
+	ts.Label("acme")
+	run := ts.Until("verified", func(r *pipeline.Run) bool { return r.State == pipeline.StateVerified || r.Gate() != nil })
 	if run.State != pipeline.StateVerified || len(run.Iterations) != 2 || run.Iterations[1].Impl == nil || !run.Iterations[1].Impl.Anew {
 		t.Errorf("%s: %s", run.Summary(), run.Head)
 	}
 }
-
-func ptr(s string) *string { return &s }
 
 // Covers T7, S19, S20: commands by those who may, answers to those who may not or
 // who mistype, silence for bots.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	tape := strings.Replace(servertest.GreeterTape, "risk: 1\nfindings: []", "risk: 90\nneeds_human: it greets people\nfindings: []", 1)
-	ts := newTestServer(t, testOptions{tape: tape})
-	ts.label("acme")
-	ts.untilState(pipeline.StateWaiting)
-	ts.says("it greets people")
-	if err := ts.gh.SetPermission(greetRepo, "rita", "read"); err != nil {
+	ts := servertest.New(t, servertest.Options{Tape: tape})
+	ts.Label("acme")
+	ts.UntilState(pipeline.StateWaiting)
+	ts.Says("it greets people")
+	if err := ts.GitHub.SetPermission(servertest.Repo, "rita", "read"); err != nil {
 		t.Fatal(err)
 	}
-	ts.comment("rita", "/forge accept")
-	ts.outcome("issue_comment", "rita")
-	ts.comment("acme", "/forge contineu 2")
-	ts.says("`/forge continue")
-	ts.comment("acme", "/forge continue lots")
-	ts.says("a number from 1 to 20")
-	ts.comment("acme", "I quote:\n\n> /forge cancel")
-	ts.comment("acme", "/forge status")
-	ts.says("waits for a human")
-	ts.comment("acme", "/forge history")
-	ts.says("Iteration 1")
-	ts.comment("acme", "/forge stop")
-	ts.untilState(pipeline.StateStopped)
-	ts.comment("acme", "/forge resume")
-	ts.untilState(pipeline.StateWaiting)
-	ts.comment("acme", "/forge approve\nGreeting people is fine.")
-	run := ts.untilState(pipeline.StateVerified)
+	ts.Comment("rita", "/forge accept")
+	ts.Outcome("issue_comment", "rita")
+	ts.Comment("acme", "/forge contineu 2")
+	ts.Says("`/forge continue")
+	ts.Comment("acme", "/forge continue lots")
+	ts.Says("a number from 1 to 20")
+	ts.Comment("acme", "I quote:\n\n> /forge cancel")
+	ts.Comment("acme", "/forge status")
+	ts.Says("waits for a human")
+	ts.Comment("acme", "/forge history")
+	ts.Says("Iteration 1")
+	ts.Comment("acme", "/forge stop")
+	ts.UntilState(pipeline.StateStopped)
+	ts.Comment("acme", "/forge resume")
+	ts.UntilState(pipeline.StateWaiting)
+	ts.Comment("acme", "/forge approve\nGreeting people is fine.")
+	run := ts.UntilState(pipeline.StateVerified)
 	if len(run.Notes) != 1 || !strings.Contains(run.Notes[0], "Greeting people is fine.") {
 		t.Errorf("notes %q", run.Notes)
 	}
-	ts.comment("acme", "/forge stop")
-	ts.says("has ended")
+	ts.Comment("acme", "/forge stop")
+	ts.Says("has ended")
 }
 
 // A maintainer who ticks a box of the question answers it; one who may not, not.
 func TestTickedBox(t *testing.T) {
 	t.Parallel()
-	ts := newTestServer(t, testOptions{files: map[string]string{".github/forge.yml": "", "test.sh": ""}})
-	ts.label("acme")
-	ts.untilState(pipeline.StateWaiting)
-	ts.says("Nothing can be verified without tests")
-	id, box := ts.box("/forge approve")
-	if err := ts.gh.As("acme").TickBox(greetRepo, id, box); err != nil {
+	ts := servertest.New(t, servertest.Options{Files: map[string]string{".github/forge.yml": "", "test.sh": ""}})
+	ts.Label("acme")
+	ts.UntilState(pipeline.StateWaiting)
+	ts.Says("Nothing can be verified without tests")
+	id, box := ts.Box("/forge approve")
+	if err := ts.GitHub.As("acme").TickBox(servertest.Repo, id, box); err != nil {
 		t.Fatal(err)
 	}
-	run := ts.until("goes on", func(r *pipeline.Run) bool { return r.Gates[0].Closed })
+	run := ts.Until("goes on", func(r *pipeline.Run) bool { return r.Gates[0].Closed })
 	if a := run.Gates[0].Answers; len(a) != 1 || a[0].By.Login != "acme" || a[0].Via != "box" {
 		t.Errorf("answers %+v", a)
 	}
@@ -233,13 +231,13 @@ func TestTickedBox(t *testing.T) {
 // Another label than "forge" starts runs; branches and commands keep their names.
 func TestOtherLabel(t *testing.T) {
 	t.Parallel()
-	ts := newTestServer(t, testOptions{env: map[string]string{"FORGE_LABEL": "robot: go"}})
-	ts.label("acme")
-	ts.outcome("issues", "forge")
-	if err := ts.gh.As("acme").Label(greetRepo, ts.issue, "robot: go"); err != nil {
+	ts := servertest.New(t, servertest.Options{Env: map[string]string{"FORGE_LABEL": "robot: go"}})
+	ts.Label("acme")
+	ts.Outcome("issues", "forge")
+	if err := ts.GitHub.As("acme").Label(servertest.Repo, ts.Issue, "robot: go"); err != nil {
 		t.Fatal(err)
 	}
-	if run := ts.untilState(pipeline.StateVerified); !strings.HasPrefix(run.Branch, "forge/issue-1-") {
+	if run := ts.UntilState(pipeline.StateVerified); !strings.HasPrefix(run.Branch, "forge/issue-1-") {
 		t.Errorf("branch %s", run.Branch)
 	}
 }
@@ -248,37 +246,37 @@ func TestOtherLabel(t *testing.T) {
 // texts are named by its own.
 func TestOtherSlug(t *testing.T) {
 	t.Parallel()
-	ts := newTestServer(t, testOptions{env: map[string]string{"FORGE_LABEL": "bob", "FORGE_SLUG": "bob"},
-		files: map[string]string{".github/forge.yml": "mode: manual\nbranch_name: forge/work-{issue}\ntests:\n  commands: [sh test.sh]\n"}})
+	ts := servertest.New(t, servertest.Options{Env: map[string]string{"FORGE_LABEL": "bob", "FORGE_SLUG": "bob"},
+		Files: map[string]string{".github/forge.yml": "mode: manual\nbranch_name: forge/work-{issue}\ntests:\n  commands: [sh test.sh]\n"}})
 	for _, c := range []string{"/forge run", "/forge help"} {
-		ts.comment("acme", c)
-		ts.outcome("issue_comment", "without a command")
+		ts.Comment("acme", c)
+		ts.Outcome("issue_comment", "without a command")
 	}
-	ts.comment("acme", "/bob memory")
-	ts.says("`/bob remember WORDS` tells it something")
-	ts.comment("acme", "/bob status")
-	ts.says("The label, or `/bob run`, starts one.")
-	ts.must(ts.gh.As("acme").Label(greetRepo, ts.issue, "bob"))
-	ts.says("/bob approve all")
-	ts.comment("acme", "/forge approve all")
-	ts.comment("acme", "/bob simplify it")
-	ts.says("They are: `/bob approve`")
-	if run := ts.untilState(pipeline.StateWaiting); len(run.Gates) != 1 || run.Gates[0].Closed {
+	ts.Comment("acme", "/bob memory")
+	ts.Says("`/bob remember WORDS` tells it something")
+	ts.Comment("acme", "/bob status")
+	ts.Says("The label, or `/bob run`, starts one.")
+	ts.Must(ts.GitHub.As("acme").Label(servertest.Repo, ts.Issue, "bob"))
+	ts.Says("/bob approve all")
+	ts.Comment("acme", "/forge approve all")
+	ts.Comment("acme", "/bob simplify it")
+	ts.Says("They are: `/bob approve`")
+	if run := ts.UntilState(pipeline.StateWaiting); len(run.Gates) != 1 || run.Gates[0].Closed {
 		t.Errorf("gates after /forge approve all: %+v", run.Gates)
 	}
-	ts.comment("acme", "/bob approve all")
-	run := ts.untilState(pipeline.StateVerified)
-	pulls, err := ts.gh.Pulls(greetRepo)
-	ts.must(err)
+	ts.Comment("acme", "/bob approve all")
+	run := ts.UntilState(pipeline.StateVerified)
+	pulls, err := ts.GitHub.Pulls(servertest.Repo)
+	ts.Must(err)
 	if len(pulls) != 1 || run.Branch != "bob/work-1" || pulls[0].Branch != run.Branch || run.Slug != "bob" {
 		t.Fatalf("branch %s, slug %q, pull requests %+v", run.Branch, run.Slug, pulls)
 	}
 	if c := pulls[0].Checks; len(c) != 1 || c[0].Name != "bob" {
 		t.Errorf("checks %+v", c)
 	}
-	ts.comment("acme", "/bob help")
-	ts.says("| `/bob stop` · `/bob resume` | pause it, let it go on |")
-	for line := range strings.SplitSeq(ts.comments(), "\n") {
+	ts.Comment("acme", "/bob help")
+	ts.Says("| `/bob stop` · `/bob resume` | pause it, let it go on |")
+	for line := range strings.SplitSeq(ts.Comments(), "\n") {
 		if strings.Contains(line, "/forge") && !strings.HasPrefix(line, "acme: ") {
 			t.Errorf("it says %q", line)
 		}
@@ -289,18 +287,18 @@ func TestOtherSlug(t *testing.T) {
 // pull request goes into it, and what moves on there is taken in.
 func TestDefaultBranchOfAnotherName(t *testing.T) {
 	t.Parallel()
-	ts := newTestServer(t, testOptions{on: func(ts *testServer, run *pipeline.Run, e pipeline.Event) {
+	ts := servertest.New(t, servertest.Options{On: func(ts *servertest.Server, run *pipeline.Run, e pipeline.Event) {
 		if e.Type == pipeline.EventPhaseApproved && run.Counters.Updates == 0 {
-			if _, err := ts.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: "dev/trunk", Message: "Other work", Files: map[string]*string{"OTHER.md": ptr("x\n")}}); err != nil {
-				ts.t.Error(err)
+			if _, err := ts.GitHub.As("acme").PushFiles(servertest.Repo, githubtest.Push{Branch: "dev/trunk", Message: "Other work", Files: map[string]*string{"OTHER.md": new("x\n")}}); err != nil {
+				ts.T.Error(err)
 			}
 		}
 	}})
-	ts.must(ts.gh.SetDefaultBranch(greetRepo, "dev/trunk"))
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateVerified)
-	pulls, err := ts.gh.Pulls(greetRepo)
-	ts.must(err)
+	ts.Must(ts.GitHub.SetDefaultBranch(servertest.Repo, "dev/trunk"))
+	ts.Label("acme")
+	run := ts.UntilState(pipeline.StateVerified)
+	pulls, err := ts.GitHub.Pulls(servertest.Repo)
+	ts.Must(err)
 	if len(pulls) != 1 || pulls[0].Base != "dev/trunk" || run.Counters.Updates != 1 {
 		t.Errorf("pull requests %+v, %d updates", pulls, run.Counters.Updates)
 	}
@@ -320,24 +318,24 @@ func TestDefaultBranchIsRenamed(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var once sync.Once
-			ts := newTestServer(t, testOptions{on: func(ts *testServer, run *pipeline.Run, e pipeline.Event) {
+			ts := servertest.New(t, servertest.Options{On: func(ts *servertest.Server, run *pipeline.Run, e pipeline.Event) {
 				if tt.when(run) {
-					once.Do(func() { ts.must(ts.gh.SetDefaultBranch(greetRepo, "trunk")) })
+					once.Do(func() { ts.Must(ts.GitHub.SetDefaultBranch(servertest.Repo, "trunk")) })
 				}
 			}})
-			ts.label("acme")
-			run := ts.untilState(pipeline.StateVerified)
-			if e := ts.event(run.ID, pipeline.EventBaseRenamed); e.Data.Note != "trunk" || e.Data.Head == "" {
+			ts.Label("acme")
+			run := ts.UntilState(pipeline.StateVerified)
+			if e := ts.Event(run.ID, pipeline.EventBaseRenamed); e.Data.Note != "trunk" || e.Data.Head == "" {
 				t.Errorf("event %+v", e.Data)
 			}
 			var pulls []githubtest.Pull
-			eventually(t, func() bool {
+			servertest.Eventually(t, func() bool {
 				var err error
-				pulls, err = ts.gh.Pulls(greetRepo)
-				ts.must(err)
+				pulls, err = ts.GitHub.Pulls(servertest.Repo)
+				ts.Must(err)
 				return len(pulls) == 1 && pulls[0].Base == "trunk" && !pulls[0].Draft && strings.Contains(pulls[0].Body, "was renamed from `main` to `trunk`")
 			}, func() string { return fmt.Sprintf("pull requests: %+v", pulls) })
-			if run := ts.untilState(pipeline.StateVerified); run.Repo.DefaultBranch != "trunk" || run.Retargeted != "" {
+			if run := ts.UntilState(pipeline.StateVerified); run.Repo.DefaultBranch != "trunk" || run.Retargeted != "" {
 				t.Errorf("it is for %s, and its pull request goes into %q", run.Repo.DefaultBranch, run.Retargeted)
 			}
 		})
@@ -349,24 +347,24 @@ func TestDefaultBranchIsRenamed(t *testing.T) {
 func TestDefaultBranchIsSwitched(t *testing.T) {
 	t.Parallel()
 	var once sync.Once
-	ts := newTestServer(t, testOptions{on: func(ts *testServer, run *pipeline.Run, e pipeline.Event) {
+	ts := servertest.New(t, servertest.Options{On: func(ts *servertest.Server, run *pipeline.Run, e pipeline.Event) {
 		if run.Plan != nil {
 			once.Do(func() {
-				ts.must(ts.gh.SetDefaultBranch(greetRepo, "trunk"))
-				_, err := ts.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: "main", Message: "Stay", Files: map[string]*string{"A.md": ptr("x\n")}})
-				ts.must(err)
+				ts.Must(ts.GitHub.SetDefaultBranch(servertest.Repo, "trunk"))
+				_, err := ts.GitHub.As("acme").PushFiles(servertest.Repo, githubtest.Push{Branch: "main", Message: "Stay", Files: map[string]*string{"A.md": new("x\n")}})
+				ts.Must(err)
 			})
 		}
 	}})
-	ts.label("acme")
+	ts.Label("acme")
 	var pulls []githubtest.Pull
-	eventually(t, func() bool { // its text has been written anew, and with that its base was looked at
+	servertest.Eventually(t, func() bool { // its text has been written anew, and with that its base was looked at
 		var err error
-		pulls, err = ts.gh.Pulls(greetRepo)
-		ts.must(err)
+		pulls, err = ts.GitHub.Pulls(servertest.Repo)
+		ts.Must(err)
 		return len(pulls) == 1 && !pulls[0].Draft
 	}, func() string { return fmt.Sprintf("pull requests: %+v", pulls) })
-	if run := ts.untilState(pipeline.StateVerified); pulls[0].Base != "main" || run.Repo.DefaultBranch != "main" || run.BaseWas != "" {
+	if run := ts.UntilState(pipeline.StateVerified); pulls[0].Base != "main" || run.Repo.DefaultBranch != "main" || run.BaseWas != "" {
 		t.Errorf("it is for %s, once %q, and its pull request goes into %s", run.Repo.DefaultBranch, run.BaseWas, pulls[0].Base)
 	}
 }
@@ -376,18 +374,18 @@ func TestDefaultBranchIsSwitched(t *testing.T) {
 func TestDefaultBranchIsAnother(t *testing.T) {
 	t.Parallel()
 	var once sync.Once
-	ts := newTestServer(t, testOptions{on: func(ts *testServer, run *pipeline.Run, e pipeline.Event) {
+	ts := servertest.New(t, servertest.Options{On: func(ts *servertest.Server, run *pipeline.Run, e pipeline.Event) {
 		if run.Plan != nil {
 			once.Do(func() {
-				ts.must(ts.gh.SetDefaultBranch(greetRepo, "trunk"))
-				_, err := ts.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: "trunk", Message: "Begin anew", Orphan: true, Files: map[string]*string{"A.md": ptr("x\n")}})
-				ts.must(err)
+				ts.Must(ts.GitHub.SetDefaultBranch(servertest.Repo, "trunk"))
+				_, err := ts.GitHub.As("acme").PushFiles(servertest.Repo, githubtest.Push{Branch: "trunk", Message: "Begin anew", Orphan: true, Files: map[string]*string{"A.md": new("x\n")}})
+				ts.Must(err)
 			})
 		}
 	}})
-	ts.label("acme")
-	ts.says("does not hold")
-	run := ts.until("at a gate", func(r *pipeline.Run) bool { return r.Gate() != nil })
+	ts.Label("acme")
+	ts.Says("does not hold")
+	run := ts.Until("at a gate", func(r *pipeline.Run) bool { return r.Gate() != nil })
 	if g := run.Gate(); g.Guard.Name != pipeline.GuardPublish || !strings.Contains(g.Question, "cancel it and give the issue the label again, or make main again and continue") {
 		t.Errorf("gate %+v", g)
 	}
@@ -397,14 +395,14 @@ func TestDefaultBranchIsAnother(t *testing.T) {
 // else: the verdict stays one about the default branch.
 func TestStackedBase(t *testing.T) {
 	t.Parallel()
-	ts := newTestServer(t, testOptions{})
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateVerified)
-	_, err := ts.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: "stack", Message: "Below", Files: map[string]*string{"B.md": ptr("x\n")}})
-	ts.must(err)
-	ts.must(ts.gh.As("acme").Retarget(greetRepo, run.Published.Pull.Number, "stack"))
-	ts.outcome("pull_request", "the verdict is about main, not about stack")
-	if after := ts.untilState(pipeline.StateVerified); after.Head != run.Head || after.Repo.DefaultBranch != "main" {
+	ts := servertest.New(t, servertest.Options{})
+	ts.Label("acme")
+	run := ts.UntilState(pipeline.StateVerified)
+	_, err := ts.GitHub.As("acme").PushFiles(servertest.Repo, githubtest.Push{Branch: "stack", Message: "Below", Files: map[string]*string{"B.md": new("x\n")}})
+	ts.Must(err)
+	ts.Must(ts.GitHub.As("acme").Retarget(servertest.Repo, run.Published.Pull.Number, "stack"))
+	ts.Outcome("pull_request", "the verdict is about main, not about stack")
+	if after := ts.UntilState(pipeline.StateVerified); after.Head != run.Head || after.Repo.DefaultBranch != "main" {
 		t.Errorf("the run went on to %s for %s", after.Head, after.Repo.DefaultBranch)
 	}
 }

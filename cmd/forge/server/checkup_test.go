@@ -1,6 +1,8 @@
-package server
+package server_test
 
 import (
+	"forge/cmd/forge/server"
+	"forge/cmd/forge/server/servertest"
 	"io"
 	"net/http"
 	"strings"
@@ -13,8 +15,8 @@ import (
 func TestCheckupPage(t *testing.T) {
 	t.Parallel()
 	c := &clock{}
-	ts := newTestServer(t, testOptions{now: c.now})
-	v := ts.s.checkup(t.Context())
+	ts := servertest.New(t, servertest.Options{Now: c.now})
+	v := ts.Forge.Checkup(t.Context())
 	areas := map[string]bool{}
 	for _, f := range v.All {
 		areas[f.Area] = true
@@ -24,16 +26,16 @@ func TestCheckupPage(t *testing.T) {
 			t.Errorf("the page says nothing of %s: %+v", a, v.All)
 		}
 	}
-	_, now := readyz(t, ts.s)
+	_, now := readyz(t, ts.Forge)
 	if len(v.Now) != len(now.Checks) {
 		t.Errorf("the page has %+v, /readyz %+v", v.Now, now.Checks)
 	}
 
-	if err := ts.gh.Suspend("acme", true); err != nil {
+	if err := ts.GitHub.Suspend("acme", true); err != nil {
 		t.Fatal(err)
 	}
 	suspended := func() bool {
-		resp, err := http.Get(ts.s.PagesURL + "/doctor")
+		resp, err := http.Get(ts.Forge.PagesURL + "/doctor")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,12 +49,12 @@ func TestCheckupPage(t *testing.T) {
 	if suspended() {
 		t.Error("it looked again at once")
 	}
-	ts.s.health.draining.Store(true) // what is asked now is not kept
-	if v := ts.s.checkup(t.Context()); v.Status != "not ready" {
+	ts.Forge.SetDraining(true) // what is asked now is not kept
+	if v := ts.Forge.Checkup(t.Context()); v.Status != "not ready" {
 		t.Errorf("a server that ends is %s", v.Status)
 	}
-	ts.s.health.draining.Store(false)
-	c.advance(checkedFor + time.Second)
+	ts.Forge.SetDraining(false)
+	c.advance(server.CheckedFor + time.Second)
 	if !suspended() {
 		t.Error("it did not look again after five minutes")
 	}

@@ -86,9 +86,9 @@ func newPatient(t *testing.T, manifest []byte, change func(*patient)) []Diagnosi
 		t.Fatal(err)
 	}
 	p.cfg(&cfg)
-	o := Options{Config: cfg, Log: slog.New(slog.DiscardHandler), HostTool: goAndGit, Worker: sandboxtest.Worker(t)}
+	o := Options{Config: cfg, Log: slog.New(slog.DiscardHandler), HostTool: sandboxtest.GoAndGit, Worker: sandboxtest.Worker(t)}
 	if !p.sandbox {
-		o.Workspaces = workspacetest.New(t, goAlone)
+		o.Workspaces = workspacetest.New(t, workspacetest.GoAlone)
 	}
 	return Doctor(t.Context(), o, p.repo)
 }
@@ -344,7 +344,7 @@ func TestDoctorFindsFaults(t *testing.T) {
 		}, "network", GradeWarn, []string{"subscribers.chat: hooks.invalid cannot be found", "url_file"}},
 		{"a branch in the way", nil, func(p *patient) {
 			p.repo = "acme/greet"
-			if _, err := p.gh.As("acme").PushFiles("acme/greet", githubtest.Push{Branch: "forge", Message: "x", Files: map[string]*string{"x": ptr("x")}}); err != nil {
+			if _, err := p.gh.As("acme").PushFiles("acme/greet", githubtest.Push{Branch: "forge", Message: "x", Files: map[string]*string{"x": new("x")}}); err != nil {
 				t.Error(err)
 			}
 		}, "repository", GradeBad, []string{"has a branch forge", "rename or delete"}},

@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"forge/cmd/forge/server/servertest"
 	"forge/github/githubtest"
 	"forge/pipeline/record"
 	"forge/pipeline/store"
@@ -26,23 +27,23 @@ func labelled(more string) []byte {
 // nothing behind.
 func TestTurnedAway(t *testing.T) {
 	t.Parallel()
-	ts := newTestServer(t, testOptions{})
-	if status, text := ts.post("issues", "forged", "not the secret at all", labelled("")); status != http.StatusUnauthorized || !strings.Contains(text, "signature does not match") {
+	ts := servertest.New(t, servertest.Options{})
+	if status, text := post(ts, "issues", "forged", "not the secret at all", labelled("")); status != http.StatusUnauthorized || !strings.Contains(text, "signature does not match") {
 		t.Errorf("a wrong signature is answered %d %s", status, text)
 	}
 	big := append(labelled(""), bytes.Repeat([]byte(" "), 26<<20)...)
 	// The server closes the connection while the body is still being sent, so that its
 	// answer may not come through.
-	if status, text := ts.post("issues", "big", ts.gh.WebhookSecret, big); status != http.StatusRequestEntityTooLarge && status != 0 {
+	if status, text := post(ts, "issues", "big", ts.GitHub.WebhookSecret, big); status != http.StatusRequestEntityTooLarge && status != 0 {
 		t.Errorf("26 MiB are answered %d %s", status, text)
 	}
 	for _, guid := range []string{"forged", "big"} {
-		if d, err := ts.s.DB.Delivery(t.Context(), guid); err == nil {
+		if d, err := ts.Forge.DB.Delivery(t.Context(), guid); err == nil {
 			t.Errorf("%s is kept: %+v", guid, d)
 		}
 	}
-	ts.label("acme") // and the server goes on as before
-	ts.says("/forge stop")
+	ts.Label("acme") // and the server goes on as before
+	ts.Says("/forge stop")
 }
 
 // clock is the real time, and what is added to it.
@@ -52,18 +53,18 @@ func (c *clock) now() time.Time          { return time.Now().Add(time.Duration(c
 func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
 
 // dead waits until so many deliveries are dead.
-func (ts *testServer) dead(c *clock, n int) []record.Delivery {
-	ts.t.Helper()
+func dead(ts *servertest.Server, c *clock, n int) []record.Delivery {
+	ts.T.Helper()
 	var list []record.Delivery
-	eventually(ts.t, func() bool {
+	servertest.Eventually(ts.T, func() bool {
 		var err error
-		list, err = ts.s.DB.Deliveries(ts.t.Context(), store.DeliveryFilter{State: record.DeliveryDead})
-		ts.must(err)
+		list, err = ts.Forge.DB.Deliveries(ts.T.Context(), store.DeliveryFilter{State: record.DeliveryDead})
+		ts.Must(err)
 		if len(list) == n {
 			return true
 		}
 		c.advance(10 * time.Second) // the next try is due
-		ts.s.Engine.Wake()
+		ts.Forge.Engine.Wake()
 		return false
 	}, func() string { return fmt.Sprintf("%d deliveries are dead, want %d", len(list), n) })
 	return list
@@ -74,14 +75,14 @@ func (ts *testServer) dead(c *clock, n int) []record.Delivery {
 func TestNoInstallation(t *testing.T) {
 	t.Parallel()
 	c := &clock{}
-	ts := newTestServer(t, testOptions{now: c.now})
+	ts := servertest.New(t, servertest.Options{Now: c.now})
 	want := map[string]string{"none": "has no installation of the App", "unknown": "Installation 4711 is gone: the App was uninstalled"}
 	for guid, more := range map[string]string{"none": "", "unknown": `"installation":{"id":4711},`} {
-		if status, text := ts.post("issues", guid, ts.gh.WebhookSecret, labelled(more)); status != http.StatusAccepted {
+		if status, text := post(ts, "issues", guid, ts.GitHub.WebhookSecret, labelled(more)); status != http.StatusAccepted {
 			t.Fatalf("%s is answered %d %s", guid, status, text)
 		}
 	}
-	for _, d := range ts.dead(c, len(want)) {
+	for _, d := range dead(ts, c, len(want)) {
 		if !strings.Contains(d.Error, want[d.GUID]) {
 			t.Errorf("%s: %s; want %q", d.GUID, d.Error, want[d.GUID])
 		}
@@ -93,19 +94,19 @@ func TestNoInstallation(t *testing.T) {
 func TestStartGivenUp(t *testing.T) {
 	t.Parallel()
 	c := &clock{}
-	ts := newTestServer(t, testOptions{now: c.now})
-	ts.gh.AddFault(githubtest.Fault{Path: "/contents/.github/forge.yml", Kind: githubtest.FaultErrorBefore})
-	ts.label("acme")
-	d := ts.dead(c, 1)[0]
-	ts.says("Forge could not start. It tried 5 times")
-	ts.says("502")
-	ts.says(fmt.Sprintf("forge deliveries --retry %s", d.GUID))
-	ts.gh.ClearFaults()
-	if err := ts.s.Engine.Redrive(t.Context(), "delivery/"+d.GUID); err != nil {
+	ts := servertest.New(t, servertest.Options{Now: c.now})
+	ts.GitHub.AddFault(githubtest.Fault{Path: "/contents/.github/forge.yml", Kind: githubtest.FaultErrorBefore})
+	ts.Label("acme")
+	d := dead(ts, c, 1)[0]
+	ts.Says("Forge could not start. It tried 5 times")
+	ts.Says("502")
+	ts.Says(fmt.Sprintf("forge deliveries --retry %s", d.GUID))
+	ts.GitHub.ClearFaults()
+	if err := ts.Forge.Engine.Redrive(t.Context(), "delivery/"+d.GUID); err != nil {
 		t.Fatal(err)
 	}
-	ts.untilState("verified")
-	if n := strings.Count(ts.comments(), "Forge could not start"); n != 1 {
+	ts.UntilState("verified")
+	if n := strings.Count(ts.Comments(), "Forge could not start"); n != 1 {
 		t.Errorf("it was told %d times", n)
 	}
 }

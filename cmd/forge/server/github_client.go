@@ -40,7 +40,7 @@ const misnamedPath = ".github/forge.yaml"
 // githubClient is what the engine needs of GitHub: it answers who may do what, prepares
 // runs, and publishes them.
 type githubClient struct {
-	app     *github.App
+	App     *github.App
 	gateway *sandbox.Gateway
 	base    config.Config // the server's; a repository's settings go on top
 	slug    string        // of commands and branches
@@ -54,12 +54,12 @@ type githubClient struct {
 
 // Permission implements work.Hub.
 func (h *githubClient) Permission(ctx context.Context, repo pipeline.Repo, actor pipeline.Actor) (string, error) {
-	return h.app.Permission(ctx, repo, actor)
+	return h.App.Permission(ctx, repo, actor)
 }
 
 // comments returns what people with write access said on an issue and its pull request.
 func (h *githubClient) comments(ctx context.Context, repo pipeline.Repo, issue, pull int) ([]agent.Comment, error) {
-	list, err := h.app.Comments(ctx, repo, issue, pull)
+	list, err := h.App.Comments(ctx, repo, issue, pull)
 	var out []agent.Comment
 	for _, c := range list {
 		out = append(out, agent.Comment{By: c.By.Login, At: c.At, Text: c.Text, Place: c.Place})
@@ -69,22 +69,22 @@ func (h *githubClient) comments(ctx context.Context, repo pipeline.Repo, issue, 
 
 // Reply implements work.Hub.
 func (h *githubClient) Reply(ctx context.Context, n pipeline.Notice, text, key string) error {
-	return h.app.Reply(ctx, n, text, key)
+	return h.App.Reply(ctx, n, text, key)
 }
 
 // PullState implements work.Hub.
 func (h *githubClient) PullState(ctx context.Context, repo pipeline.Repo, pull int) (open, merged bool, err error) {
-	return h.app.PullState(ctx, repo, pull)
+	return h.App.PullState(ctx, repo, pull)
 }
 
 // Mergeable implements work.Hub.
 func (h *githubClient) Mergeable(ctx context.Context, repo pipeline.Repo, pull int) (mergeable.State, error) {
-	return h.app.Mergeable(ctx, repo, pull)
+	return h.App.Mergeable(ctx, repo, pull)
 }
 
 // Requested implements work.Hub.
 func (h *githubClient) Requested(ctx context.Context, repo pipeline.Repo, pull int, f pipeline.Feedback) (pipeline.Review, error) {
-	return h.app.Requested(ctx, repo, pull, f)
+	return h.App.Requested(ctx, repo, pull, f)
 }
 
 // Prepare implements work.Hub: it reads the repository's settings from its default
@@ -102,7 +102,7 @@ func (h *githubClient) Prepare(ctx context.Context, n pipeline.Notice) (pipeline
 	if cfg, err = h.overrides(ctx, n, yaml, cfg); err != nil {
 		return pipeline.Start{}, err
 	}
-	head, err := h.app.BranchHead(ctx, n.Repo, n.Repo.DefaultBranch)
+	head, err := h.App.BranchHead(ctx, n.Repo, n.Repo.DefaultBranch)
 	if err != nil {
 		return pipeline.Start{}, err
 	}
@@ -129,7 +129,7 @@ func (h *githubClient) Prepare(ctx context.Context, n pipeline.Notice) (pipeline
 // files lists the files of a commit, once they are asked for.
 func (h *githubClient) files(ctx context.Context, repo pipeline.Repo, sha string) func() ([]string, error) {
 	return func() ([]string, error) {
-		token, err := h.app.Token(ctx, repo)
+		token, err := h.App.Token(ctx, repo)
 		if err != nil {
 			return nil, err
 		}
@@ -160,7 +160,7 @@ func (h *githubClient) freeBranch(ctx context.Context, repo pipeline.Repo, name 
 		if n > 1 {
 			branch = fmt.Sprintf("%s-%d", name, n)
 		}
-		head, err := h.app.BranchHead(ctx, repo, branch)
+		head, err := h.App.BranchHead(ctx, repo, branch)
 		if err != nil || head == "" {
 			return branch, err
 		}
@@ -182,12 +182,12 @@ func (h *githubClient) settings(ctx context.Context, run *pipeline.Run) (config.
 // means, and what to do once they are not.
 func (h *githubClient) read(ctx context.Context, repo pipeline.Repo, means, then string) (config.Config, error) {
 	name := repo.FullName() + ": " + configPath
-	raw, err := h.app.File(ctx, repo, configPath, repo.DefaultBranch)
+	raw, err := h.App.File(ctx, repo, configPath, repo.DefaultBranch)
 	if err != nil {
 		return config.Config{}, err
 	}
 	if raw == nil {
-		other, err := h.app.File(ctx, repo, misnamedPath, repo.DefaultBranch)
+		other, err := h.App.File(ctx, repo, misnamedPath, repo.DefaultBranch)
 		if err != nil {
 			return config.Config{}, err
 		}
@@ -209,7 +209,7 @@ func (h *githubClient) overrides(ctx context.Context, n pipeline.Notice, yaml st
 	}
 	trusted := n.Task.Author.ID == n.Actor.ID // who sets the label has write access
 	if !trusted {
-		perm, err := h.app.Permission(ctx, n.Repo, n.Task.Author)
+		perm, err := h.App.Permission(ctx, n.Repo, n.Task.Author)
 		if err != nil {
 			return cfg, err
 		}
@@ -234,7 +234,7 @@ func (h *githubClient) identity(ctx context.Context) (phase.Identity, error) {
 	defer h.mu.Unlock()
 	u := h.bot.Load()
 	if u == nil {
-		found, err := h.app.BotUser(ctx)
+		found, err := h.App.BotUser(ctx)
 		if err != nil {
 			return phase.Identity{}, err
 		}
@@ -257,7 +257,7 @@ func (h *githubClient) Publish(ctx context.Context, run *pipeline.Run, again boo
 	if e, lost := h.lost(ctx, run); lost {
 		return pipeline.Publication{Rev: run.Published.Rev}, []pipeline.Event{e}, nil
 	}
-	return h.app.Publish(ctx, run, github.PublishOptions{Again: again, Family: h.family(run), Pusher: pusher{h.gateway, h.app.Token, &h.signer, run}})
+	return h.App.Publish(ctx, run, github.PublishOptions{Again: again, Family: h.family(run), Pusher: pusher{h.gateway, h.App.Token, &h.signer, run}})
 }
 
 // family returns the runs that build the modules of a run, as they stand.
@@ -377,7 +377,7 @@ func newGitHubClient(o Options, db *store.DB, gateway *sandbox.Gateway) (*github
 	if err != nil {
 		return nil, err
 	}
-	h := &githubClient{load: db.Load, app: app, gateway: gateway, base: o.Config.Run, slug: o.Config.Slug, label: o.Config.Label,
+	h := &githubClient{load: db.Load, App: app, gateway: gateway, base: o.Config.Run, slug: o.Config.Slug, label: o.Config.Label,
 		signer: signer{app: app, gateway: gateway}}
 	gateway.OnRefused(h.refused)
 	return h, nil
@@ -386,14 +386,14 @@ func newGitHubClient(o Options, db *store.DB, gateway *sandbox.Gateway) (*github
 // refused finds out why git's remote does not take a call: the token has ended, or the
 // repository is called otherwise by now.
 func (h *githubClient) refused(ctx context.Context, repo pipeline.Repo, token string) (pipeline.Repo, string, error) {
-	now, found, err := h.app.Locate(ctx, repo.ID)
+	now, found, err := h.App.Locate(ctx, repo.ID)
 	switch {
 	case err != nil:
 		return repo, "", err
 	case !found:
 		return repo, "", goneFault(repo)
 	}
-	token, err = h.app.Renew(ctx, now, token)
+	token, err = h.App.Renew(ctx, now, token)
 	return now, token, err
 }
 

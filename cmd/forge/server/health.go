@@ -104,7 +104,7 @@ func (s *Server) roomy(context.Context) error {
 
 // watchProduction adds to a scrape what is known of production.
 func (s *Server) watchProduction(ctx context.Context, p *monitoring.Production) {
-	for _, h := range s.hooks.Sources() {
+	for _, h := range s.Hooks.Sources() {
 		p.Hooks = append(p.Hooks, monitoring.Hook{Name: h.Name, Taken: h.Taken, Unproven: h.Unproven, Busy: h.Busy})
 	}
 	var err, also error
@@ -119,8 +119,8 @@ func (s *Server) watchProduction(ctx context.Context, p *monitoring.Production) 
 func (s *Server) watched(ctx context.Context, snap *monitoring.Snapshot) {
 	snap.DayUSD, snap.MonthUSD = s.config.DayUSD, s.config.MonthUSD
 	snap.Traces = s.traces.Stats()
-	if s.github != nil {
-		snap.Limits, snap.Calls = s.github.app.Limits(), s.github.app.Calls()
+	if s.GitHub != nil {
+		snap.Limits, snap.Calls = s.GitHub.App.Limits(), s.GitHub.App.Calls()
 	}
 	s.watchProduction(ctx, &snap.Production)
 	snap.Ready = map[string]bool{}

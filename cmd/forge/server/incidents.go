@@ -15,8 +15,8 @@ func newIncidents(a *App, o Options) *incidents.Service {
 		DB: a.DB, Hooks: incidents.Hooks(o.Config.Hooks), Log: o.Log, Now: o.clock(),
 		Checks: o.Config.HealthChecks, Queries: o.Config.Queries,
 		OnChange: func(repo string) {
-			if a.shipping != nil {
-				a.shipping.Wake(0, false)
+			if a.Shipping != nil {
+				a.Shipping.Wake(0, false)
 			}
 			a.bus.OnEvents()
 			if a.streams != nil {
@@ -28,8 +28,8 @@ func newIncidents(a *App, o Options) *incidents.Service {
 			}
 		},
 	}
-	if a.github != nil {
-		code := deployedCode{a.github.app, a.Gateway, a.DB}
+	if a.GitHub != nil {
+		code := deployedCode{a.GitHub.App, a.Gateway, a.DB}
 		h := incidentActions{code, a}
 		opts.Code, opts.Teller, opts.Actions, opts.Slug = code, h, h, a.slug
 	}
@@ -56,5 +56,5 @@ func (a *App) deploys() bool {
 
 // healthChecks looks at the health of services; what it finds comes in at the same door.
 func (s *Server) healthChecks() *incidents.Poller {
-	return &incidents.Poller{Checks: s.config.HealthChecks, Take: s.hooks.Take, Log: s.log, Now: s.now}
+	return &incidents.Poller{Checks: s.config.HealthChecks, Take: s.Hooks.Take, Log: s.log, Now: s.now}
 }

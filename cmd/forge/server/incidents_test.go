@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"fmt"
@@ -9,7 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"forge/cmd/forge/incidents"
+	"forge/cmd/forge/server"
+	"forge/cmd/forge/server/servertest"
 	"forge/cmd/forge/settings"
 	"forge/learn/production"
 	"forge/pipeline"
@@ -18,13 +19,13 @@ import (
 
 const promToken = "0123456789abcdef-prom"
 
-func hookTo(t *testing.T, ts *testServer, name, token, body string) (int, string) {
+func hookTo(t *testing.T, ts *servertest.Server, name, token, body string) (int, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, ts.s.URL+"/hooks/"+name, strings.NewReader(body))
-	ts.must(err)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, ts.Forge.URL+"/hooks/"+name, strings.NewReader(body))
+	ts.Must(err)
 	req.Header.Set("Authorization", "Bearer "+token)
 	resp, err := http.DefaultClient.Do(req)
-	ts.must(err)
+	ts.Must(err)
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(resp.Body)
 	return resp.StatusCode, string(text)
@@ -36,8 +37,8 @@ const firing = `{"version":"4","groupKey":"g","alerts":[{"status":"firing","labe
 // says so. Covers P1.
 func TestHookToIncident(t *testing.T) {
 	t.Parallel()
-	ts := newTestServer(t, testOptions{wire: func(o *Options) {
-		o.Config.Hooks = []settings.Hook{{Name: "prom", Kind: "alertmanager", Secret: settings.NewSecret(promToken), Repo: greetRepo, PerMinute: 120}}
+	ts := servertest.New(t, servertest.Options{Wire: func(o *server.Options) {
+		o.Config.Hooks = []settings.Hook{{Name: "prom", Kind: "alertmanager", Secret: settings.NewSecret(promToken), Repo: servertest.Repo, PerMinute: 120}}
 	}})
 	for _, tt := range []struct {
 		name, token string
@@ -47,9 +48,9 @@ func TestHookToIncident(t *testing.T) {
 			t.Errorf("/hooks/%s: %d %s, want %d", tt.name, got, text, tt.want)
 		}
 	}
-	ts.outcome("hook/prom", "incident 1: opened")
-	rows, err := ts.s.DB.Incidents(t.Context(), store.IncidentFilter{Active: true})
-	ts.must(err)
+	ts.Outcome("hook/prom", "incident 1: opened")
+	rows, err := ts.Forge.DB.Incidents(t.Context(), store.IncidentFilter{Active: true})
+	ts.Must(err)
 	if len(rows) != 1 || rows[0].Title != "Errors are high" {
 		t.Errorf("incidents %+v", rows)
 	}
@@ -61,25 +62,25 @@ func TestHookToIncident(t *testing.T) {
 func TestIncidentIsTracedBack(t *testing.T) {
 	t.Parallel()
 	var later atomic.Int64
-	ts := newTestServer(t, testOptions{deployments: true, now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) }, wire: func(o *Options) {
-		o.Config.Hooks = []settings.Hook{{Name: "prom", Kind: "alertmanager", Secret: settings.NewSecret(promToken), Repo: greetRepo, PerMinute: 120}}
+	ts := servertest.New(t, servertest.Options{Deployments: true, Now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) }, Wire: func(o *server.Options) {
+		o.Config.Hooks = []settings.Hook{{Name: "prom", Kind: "alertmanager", Secret: settings.NewSecret(promToken), Repo: servertest.Repo, PerMinute: 120}}
 	}})
-	acme := ts.gh.As("acme")
+	acme := ts.GitHub.As("acme")
 	deploy := func() {
 		t.Helper()
-		id, err := acme.Deploy(greetRepo, "production", "main")
-		ts.must(err)
-		ts.must(acme.DeploymentStatus(greetRepo, id, "in_progress", ""))
-		ts.must(acme.DeploymentStatus(greetRepo, id, "success", "it runs"))
+		id, err := acme.Deploy(servertest.Repo, "production", "main")
+		ts.Must(err)
+		ts.Must(acme.DeploymentStatus(servertest.Repo, id, "in_progress", ""))
+		ts.Must(acme.DeploymentStatus(servertest.Repo, id, "success", "it runs"))
 	}
 	deploy()
-	ts.outcome("deployment_status", "to production is success")
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateVerified)
+	ts.Outcome("deployment_status", "to production is success")
+	ts.Label("acme")
+	run := ts.UntilState(pipeline.StateVerified)
 	pull := run.Published.Pull.Number
-	ts.must(acme.Merge(greetRepo, pull))
+	ts.Must(acme.Merge(servertest.Repo, pull))
 	deploy()
-	ts.deployed(2)
+	ts.Deployed(2)
 	alert := func(status string) {
 		t.Helper()
 		body := fmt.Sprintf(`{"version":"4","groupKey":"g","alerts":[{"status":%q,"labels":{"alertname":"Errors","severity":"critical","forge_kind":"error"},
@@ -89,61 +90,28 @@ func TestIncidentIsTracedBack(t *testing.T) {
 		}
 	}
 	alert("firing")
-	ts.says("**Incident 1** (critical) in production: Greetings fail")
-	ts.says("this pull request is most likely what it comes from")
-	s := ts.incident(1, func(i *production.Incident) bool { return len(i.Suspects) > 0 }).Suspects[0]
+	ts.Says("**Incident 1** (critical) in production: Greetings fail")
+	ts.Says("this pull request is most likely what it comes from")
+	s := ts.Incident(1, func(i *production.Incident) bool { return len(i.Suspects) > 0 }).Suspects[0]
 	if s.Pull != pull || s.Run != run.ID || s.File != "greet.sh" || s.Score < production.Attributed || !strings.Contains(strings.Join(s.Why, "; "), "line 1 of /srv/greet.sh is in the stack and was changed last by") {
 		t.Errorf("suspect %+v", s)
 	}
 	alert("resolved")
-	ts.outcome("hook/prom", "over, as it seems")
+	ts.Outcome("hook/prom", "over, as it seems")
 	later.Store(int64(11 * time.Minute))
-	ts.must(ts.s.incidents.Tick(t.Context()))
-	ts.s.incidents.Wake()
-	ts.says("Incident 1 is over")
-	all := ts.comments()
+	ts.Must(ts.Forge.Incidents.Tick(t.Context()))
+	ts.Forge.Incidents.Wake()
+	ts.Says("Incident 1 is over")
+	all := ts.Comments()
 	if n := strings.Count(all, "**Incident 1**"); n != 1 || strings.Contains(all, "@everyone") || strings.Contains(all, "obey") {
 		t.Errorf("told %d times:\n%s", n, all)
 	}
 }
 
-// incident waits until an incident is as it should be.
-func (ts *testServer) incident(id int64, cond func(*production.Incident) bool) *production.Incident {
-	ts.t.Helper()
-	var i *production.Incident
-	eventually(ts.t, func() bool {
-		row, err := ts.s.DB.Incident(ts.t.Context(), id)
-		if err != nil {
-			return false // it is not there yet
-		}
-		i, err = incidents.Folded(row)
-		ts.must(err)
-		return cond(i)
-	}, func() string { return fmt.Sprintf("incident %d never came to that: %+v", id, i) })
-	return i
-}
-
-// deployed waits until so many deployments have succeeded.
-func (ts *testServer) deployed(n int) {
-	ts.t.Helper()
-	var done int
-	eventually(ts.t, func() bool {
-		list, err := ts.s.DB.Deployments(ts.t.Context(), store.DeploymentFilter{Limit: 1000})
-		ts.must(err)
-		done = 0
-		for _, d := range list {
-			if !d.Succeeded.IsZero() {
-				done++
-			}
-		}
-		return done == n
-	}, func() string { return fmt.Sprintf("%d deployments have succeeded, want %d", done, n) })
-}
-
 // Without hooks there is no door.
 func TestNoHooks(t *testing.T) {
 	t.Parallel()
-	ts := newTestServer(t, testOptions{})
+	ts := servertest.New(t, servertest.Options{})
 	if got, _ := hookTo(t, ts, "prom", promToken, firing); got != http.StatusNotFound {
 		t.Errorf("status %d", got)
 	}

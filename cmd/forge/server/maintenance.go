@@ -32,8 +32,8 @@ func (s *Server) startUpkeep(ctx context.Context) {
 		beside("backing up", s.keepBackups)
 	}
 	beside("telling subscribers", s.bus.Run)
-	beside("reading what production says", s.incidents.Run)
-	beside("shipping", s.shipping.Run)
+	beside("reading what production says", s.Incidents.Run)
+	beside("shipping", s.Shipping.Run)
 	if len(s.config.HealthChecks) > 0 {
 		beside("checking health", func(ctx context.Context) { s.healthChecks().Run(ctx) })
 	}
@@ -104,7 +104,7 @@ const (
 func (s *Server) sweep(ctx context.Context, wait func(context.Context, time.Duration) bool) {
 	var whole time.Time // when all was looked at
 	for {
-		if _, err := s.github.identity(ctx); err != nil && ctx.Err() == nil { // to know its own comments' boxes
+		if _, err := s.GitHub.identity(ctx); err != nil && ctx.Err() == nil { // to know its own comments' boxes
 			s.log.Warn("ask for the App's own user", "error", err)
 		}
 		var missed []string
@@ -115,7 +115,7 @@ func (s *Server) sweep(ctx context.Context, wait func(context.Context, time.Dura
 			if whole.IsZero() || now.Sub(whole) >= sweepRecent {
 				o.Since, o.Pages = now.Add(-sweepBack), sweepAll
 			}
-			if missed, err = s.github.app.Sweep(ctx, o); err == nil && o.Pages == sweepAll {
+			if missed, err = s.GitHub.App.Sweep(ctx, o); err == nil && o.Pages == sweepAll {
 				whole = now
 			}
 		}

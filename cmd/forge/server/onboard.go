@@ -21,7 +21,7 @@ const onboardBranch = "/init"
 // has settings, and a proposal that is open, are left as they are. It returns the pull
 // request's address, and whether it was made now.
 func (a *App) Onboard(ctx context.Context, owner, name string) (url string, made bool, err error) {
-	app := a.github.app
+	app := a.GitHub.App
 	id, err := app.FindInstallation(ctx, owner, name)
 	if err != nil {
 		return "", false, err

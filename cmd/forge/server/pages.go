@@ -116,7 +116,7 @@ func (v viewer) MayWrite(ctx context.Context, repo string) (bool, error) {
 // webhooks come to; to this machine, on an address of their own, because a proxy
 // that passes webhooks on makes everybody look like this machine.
 func (s *Server) servePages(r *mux.Router, o Options) error {
-	door, err := newAccess(o.Config, s.github.app, o.Log)
+	door, err := newAccess(o.Config, s.GitHub.App, o.Log)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"testing"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"forge/cmd/forge/server/servertest"
 	"forge/pipeline"
 	"forge/pipeline/record"
 	"forge/pipeline/store"
@@ -15,26 +16,26 @@ import (
 // model is asked; then the work is done, as if it had been labelled at that moment.
 func TestPausedServer(t *testing.T) {
 	t.Parallel()
-	ts := newTestServer(t, testOptions{})
+	ts := servertest.New(t, servertest.Options{})
 	ctx := t.Context()
-	ts.must(ts.s.DB.SetPaused(ctx, store.Pause{At: time.Now(), Actor: "mia", Paused: true}))
-	before := ts.gh.Mutations()
-	ts.label("acme")
-	eventually(t, func() bool {
-		list, err := ts.s.DB.Deliveries(ctx, store.DeliveryFilter{State: record.DeliveryWaiting})
-		ts.must(err)
+	ts.Must(ts.Forge.DB.SetPaused(ctx, store.Pause{At: time.Now(), Actor: "mia", Paused: true}))
+	before := ts.GitHub.Mutations()
+	ts.Label("acme")
+	servertest.Eventually(t, func() bool {
+		list, err := ts.Forge.DB.Deliveries(ctx, store.DeliveryFilter{State: record.DeliveryWaiting})
+		ts.Must(err)
 		return len(list) > 0
 	}, func() string { return "the label is not taken in" })
 	for range 3 {
-		last := ts.s.beat()
-		eventually(t, func() bool { return ts.s.beat().After(last) }, func() string { return "the engine does not look for work" })
+		last := ts.Forge.Beat()
+		servertest.Eventually(t, func() bool { return ts.Forge.Beat().After(last) }, func() string { return "the engine does not look for work" })
 	}
-	if diff := cmp.Diff(before, ts.gh.Mutations()); diff != "" {
+	if diff := cmp.Diff(before, ts.GitHub.Mutations()); diff != "" {
 		t.Errorf("while all work was paused, GitHub was changed (-before +after):\n%s", diff)
 	}
-	if runs, err := ts.s.DB.Runs(ctx, store.Filter{}); err != nil || len(runs) > 0 {
+	if runs, err := ts.Forge.DB.Runs(ctx, store.Filter{}); err != nil || len(runs) > 0 {
 		t.Errorf("while all work was paused, runs were made: %+v, %v", runs, err)
 	}
-	ts.must(ts.s.DB.SetPaused(ctx, store.Pause{At: time.Now(), Actor: "mia"}))
-	ts.untilState(pipeline.StateVerified)
+	ts.Must(ts.Forge.DB.SetPaused(ctx, store.Pause{At: time.Now(), Actor: "mia"}))
+	ts.UntilState(pipeline.StateVerified)
 }

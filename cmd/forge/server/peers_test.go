@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"net/http"
@@ -14,15 +14,15 @@ import (
 // and is not ready; what it left goes on when it is started again.
 func TestDrainedServer(t *testing.T) {
 	t.Parallel()
-	ts := newTestServer(t, testOptions{})
+	ts := servertest.New(t, servertest.Options{})
 	report := func() {
 		t.Helper()
-		ts.must(ts.s.report(t.Context(), ts.s.peer()))
+		ts.Must(ts.Forge.Report(t.Context()))
 	}
 	listed := func() string {
 		t.Helper()
-		list, err := ts.s.DB.Peers(t.Context(), ts.s.now())
-		ts.must(err)
+		list, err := ts.Forge.DB.Peers(t.Context(), ts.Forge.Now())
+		ts.Must(err)
 		if len(list) != 1 {
 			t.Fatalf("%d servers are listed, want 1", len(list))
 		}
@@ -30,49 +30,49 @@ func TestDrainedServer(t *testing.T) {
 	}
 	report()
 	id := listed()
-	ts.must(ts.s.DB.Drain(t.Context(), id))
+	ts.Must(ts.Forge.DB.Drain(t.Context(), id))
 	report()
-	if code, _ := readyz(t, ts.s); code != http.StatusServiceUnavailable {
+	if code, _ := readyz(t, ts.Forge); code != http.StatusServiceUnavailable {
 		t.Errorf("a drained server is ready: %d", code)
 	}
-	ts.label("acme")
-	ts.must(ts.gh.Settle(t.Context()))
-	servertest.Kept(t, ts.gh, ts.s.DB.Delivery)
-	list, err := ts.s.DB.WaitingDeliveries(t.Context(), ts.s.now(), 10)
+	ts.Label("acme")
+	ts.Must(ts.GitHub.Settle(t.Context()))
+	servertest.Kept(t, ts.GitHub, ts.Forge.DB.Delivery)
+	list, err := ts.Forge.DB.WaitingDeliveries(t.Context(), ts.Forge.Now(), 10)
 	if err != nil || len(list) == 0 {
 		t.Fatalf("a drained server keeps nothing for others: %v", err)
 	}
-	ts.restart()
+	ts.Restart()
 	report()
 	if again := listed(); again == id {
 		t.Errorf("the new server has the old one's ID %s", id)
 	}
-	ts.untilState(pipeline.StateVerified)
+	ts.UntilState(pipeline.StateVerified)
 }
 
 // A server whose database a newer Forge has upgraded begins nothing any more: it would not
 // know what the newer one writes. It keeps what comes in, for that one.
 func TestOlderServerOfTwo(t *testing.T) {
 	t.Parallel()
-	ts := newTestServer(t, testOptions{})
-	ts.must(ts.s.report(t.Context(), ts.s.peer()))
-	if code, _ := readyz(t, ts.s); code != http.StatusOK {
+	ts := servertest.New(t, servertest.Options{})
+	ts.Must(ts.Forge.Report(t.Context()))
+	if code, _ := readyz(t, ts.Forge); code != http.StatusOK {
 		t.Fatalf("a server that is not outdated is not ready: %d", code)
 	}
-	if _, err := ts.s.DB.SQL().Exec("INSERT INTO forge_schema (version_id, is_applied) VALUES (9999, 1)"); err != nil {
+	if _, err := ts.Forge.DB.SQL().Exec("INSERT INTO forge_schema (version_id, is_applied) VALUES (9999, 1)"); err != nil {
 		t.Fatal(err)
 	}
-	ts.must(ts.s.report(t.Context(), ts.s.peer()))
-	if code, _ := readyz(t, ts.s); code != http.StatusServiceUnavailable {
+	ts.Must(ts.Forge.Report(t.Context()))
+	if code, _ := readyz(t, ts.Forge); code != http.StatusServiceUnavailable {
 		t.Errorf("an outdated server is ready: %d", code)
 	}
-	ts.label("acme")
-	ts.must(ts.gh.Settle(t.Context()))
-	servertest.Kept(t, ts.gh, ts.s.DB.Delivery)
-	if list, err := ts.s.DB.WaitingDeliveries(t.Context(), ts.s.now(), 10); err != nil || len(list) == 0 {
+	ts.Label("acme")
+	ts.Must(ts.GitHub.Settle(t.Context()))
+	servertest.Kept(t, ts.GitHub, ts.Forge.DB.Delivery)
+	if list, err := ts.Forge.DB.WaitingDeliveries(t.Context(), ts.Forge.Now(), 10); err != nil || len(list) == 0 {
 		t.Errorf("an outdated server keeps nothing for others: %v", err)
 	}
-	if runs, err := ts.s.DB.Runs(t.Context(), store.Filter{}); err != nil || len(runs) != 0 {
+	if runs, err := ts.Forge.DB.Runs(t.Context(), store.Filter{}); err != nil || len(runs) != 0 {
 		t.Errorf("an outdated server began %d runs, %v", len(runs), err)
 	}
 }
@@ -80,9 +80,9 @@ func TestOlderServerOfTwo(t *testing.T) {
 // What runs beside the engine may end its work in order: the database is closed after it.
 func TestStopWaitsForUpkeep(t *testing.T) {
 	t.Parallel()
-	ts := newTestServer(t, testOptions{})
-	s, left := ts.s, make(chan error, 1)
-	s.aux.Go(func() {
+	ts := servertest.New(t, servertest.Options{})
+	s, left := ts.Forge, make(chan error, 1)
+	s.Beside(func() {
 		for { // until webhooks are taken in no more, which is the last thing before
 			resp, err := http.Get(s.URL + "/healthz")
 			if err != nil {
@@ -96,7 +96,7 @@ func TestStopWaitsForUpkeep(t *testing.T) {
 		}
 		left <- err
 	})
-	ts.stop()
+	ts.Stop()
 	if err := <-left; err != nil {
 		t.Errorf("a server could not leave the list: %v", err)
 	}

@@ -119,6 +119,6 @@ func (p *poller) one(ctx context.Context, d github.HookDelivery) error {
 
 // poll reads deliveries until ctx ends.
 func (s *Server) poll(ctx context.Context, every time.Duration) {
-	p := &poller{github: s.github.app, take: s.hooks.Take, db: s.DB, log: s.log, now: s.now, seen: map[string]time.Time{}}
+	p := &poller{github: s.GitHub.App, take: s.Hooks.Take, db: s.DB, log: s.log, now: s.now, seen: map[string]time.Time{}}
 	p.run(ctx, every, waitFor)
 }

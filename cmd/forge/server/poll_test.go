@@ -11,43 +11,9 @@ import (
 	"time"
 
 	"forge/github"
-	"forge/github/githubtest"
-	"forge/pipeline"
 	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
-
-// Covers I1, T1: with webhooks that reach nobody, an issue is worked on from its
-// label to a verified pull request, each delivery having been read once.
-func TestPollWithoutWebhooks(t *testing.T) {
-	t.Parallel()
-	ts := newTestServer(t, testOptions{env: map[string]string{"FORGE_POLL": "true"}, wire: func(o *Options) { o.HookEvery = 20 * time.Millisecond }})
-	ts.gh.SetHook("https://forge.invalid/webhook")
-	ts.label("acme")
-	ts.untilState(pipeline.StateVerified)
-	reads := map[string]int{}
-	for _, c := range ts.gh.Calls() {
-		switch c.Operation {
-		case "apps/get-webhook-delivery":
-			reads[c.Path]++
-		case "apps/redeliver-webhook-delivery":
-			t.Error("a delivery is sent again that is read anyway")
-		}
-	}
-	if len(reads) < 3 {
-		t.Errorf("%d deliveries were read", len(reads))
-	}
-	for path, n := range reads {
-		if n != 1 {
-			t.Errorf("%s was read %d times", path, n)
-		}
-	}
-	for _, d := range ts.gh.Deliveries() {
-		if d.StatusCode != 0 && d.Event != "ping" {
-			t.Errorf("%s was delivered by a webhook", d.Event)
-		}
-	}
-}
 
 // sender is a GitHub that has sent deliveries.
 type sender struct {
@@ -126,17 +92,5 @@ func TestPollBacksOff(t *testing.T) {
 	})
 	if want := []time.Duration{20 * time.Second, 40 * time.Second, 20 * time.Minute, 10 * time.Second, 20 * time.Second, 10 * time.Second}; !slices.Equal(pauses, want) {
 		t.Errorf("pauses %v, want %v", pauses, want)
-	}
-}
-
-// A GitHub that limits the App is asked no more often for it.
-func TestPollIsLimited(t *testing.T) {
-	t.Parallel()
-	ts := newTestServer(t, testOptions{})
-	ts.gh.AddFault(githubtest.Fault{Operation: "apps/list-webhook-deliveries", Kind: githubtest.FaultSecondary})
-	_, err := ts.s.github.app.HookDeliveries(t.Context(), time.Now().Add(-time.Hour))
-	var limit interface{ RetryAfter() time.Duration }
-	if !errors.As(err, &limit) || limit.RetryAfter() <= 0 {
-		t.Errorf("the error is %v", err)
 	}
 }

@@ -59,7 +59,7 @@ func (s *Server) probes() []Probe {
 		{Name: "disk", Check: s.roomy, Fix: "there is less than 1 GB left for what the server keeps; make room"},
 		{Name: "work", Check: s.unpaused, Fix: "all work is paused; `forge unpause` lets it go on"},
 		sandboxProbe(false, holds(s.health.sandbox.Load)), // tried in the background: it takes a process
-		{Name: "github", Check: holds(func() bool { return s.github == nil || s.github.botID() != 0 }), Fix: "GitHub has not yet said who the App is; see the log"},
+		{Name: "github", Check: holds(func() bool { return s.GitHub == nil || s.GitHub.botID() != 0 }), Fix: "GitHub has not yet said who the App is; see the log"},
 	}
 }
 

@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"forge/cmd/forge/demo"
+	"forge/cmd/forge/server"
 	"forge/cmd/forge/server/servertest"
 	"forge/pipeline"
 	"forge/pipeline/agent/agenttest"
@@ -106,19 +107,19 @@ func TestWrongKey(t *testing.T) {
 		return time.Now().Add(ahead)
 	}
 	log := &lines{}
-	ts := newTestServer(t, testOptions{env: p.env(), now: clock, wire: func(o *Options) { o.Log = slog.New(slog.NewTextHandler(log, nil)) }})
+	ts := servertest.New(t, servertest.Options{Env: p.env(), Now: clock, Wire: func(o *server.Options) { o.Log = slog.New(slog.NewTextHandler(log, nil)) }})
 	for range 2 {
-		ts.label("acme")
-		n := ts.issue
-		ts.until("waits for the key", func(r *pipeline.Run) bool { return r.Task.Issue == n && r.Await != nil && r.Gate() == nil })
+		ts.Label("acme")
+		n := ts.Issue
+		ts.Until("waits for the key", func(r *pipeline.Run) bool { return r.Task.Issue == n && r.Await != nil && r.Gate() == nil })
 		var err error
-		ts.issue, err = ts.gh.As("acme").OpenIssue(greetRepo, "The greeting lacks its comma", "Still.")
-		ts.must(err)
+		ts.Issue, err = ts.GitHub.As("acme").OpenIssue(servertest.Repo, "The greeting lacks its comma", "Still.")
+		ts.Must(err)
 	}
 	if n := strings.Count(log.String(), "needs the operator"); n != 1 {
 		t.Errorf("the operator is told %d times, want once:\n%s", n, log)
 	}
-	if text := log.String() + ts.comments(); strings.Contains(text, providerKey) {
+	if text := log.String() + ts.Comments(); strings.Contains(text, providerKey) {
 		t.Errorf("the key is told:\n%s", text)
 	}
 	p.mu.Lock()
@@ -127,17 +128,17 @@ func TestWrongKey(t *testing.T) {
 	mu.Lock()
 	ahead = time.Hour
 	mu.Unlock()
-	ts.until("is verified by itself", func(r *pipeline.Run) bool { return r.State == pipeline.StateVerified && len(r.Gates) == 0 })
+	ts.Until("is verified by itself", func(r *pipeline.Run) bool { return r.State == pipeline.StateVerified && len(r.Gates) == 0 })
 }
 
 // The demo's tape says what it is when it is asked to work on another issue.
 func TestDemoKnowsOneIssue(t *testing.T) {
 	t.Parallel()
-	ts := newTestServer(t, testOptions{tape: string(demo.Loop.Tape())})
-	ts.label("acme")
-	ts.untilState(pipeline.StateWaiting)
-	ts.says("it is a tape written by hand, and it knows the issue about the discount alone")
-	if pulls, _ := ts.gh.Pulls(greetRepo); len(pulls) != 0 {
+	ts := servertest.New(t, servertest.Options{Tape: string(demo.Loop.Tape())})
+	ts.Label("acme")
+	ts.UntilState(pipeline.StateWaiting)
+	ts.Says("it is a tape written by hand, and it knows the issue about the discount alone")
+	if pulls, _ := ts.GitHub.Pulls(servertest.Repo); len(pulls) != 0 {
 		t.Errorf("it made a pull request all the same: %+v", pulls)
 	}
 }

@@ -1,10 +1,11 @@
-package server
+package server_test
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
+	"forge/cmd/forge/server/servertest"
 	"forge/pipeline"
 )
 
@@ -12,29 +13,29 @@ import (
 // are told the planner and stand in the plan; an issue without them has none.
 func TestRelatedIssues(t *testing.T) {
 	t.Parallel()
-	ts := newTestServer(t, testOptions{})
-	acme := ts.gh.As("acme")
+	ts := servertest.New(t, servertest.Options{})
+	acme := ts.GitHub.As("acme")
 	open := func(title string) int {
 		t.Helper()
-		n, err := acme.OpenIssue(greetRepo, title, "of its own")
-		ts.must(err)
+		n, err := acme.OpenIssue(servertest.Repo, title, "of its own")
+		ts.Must(err)
 		return n
 	}
 	above, task, sub, done := open("Greet well"), open("The greeting lacks its comma"), open("Greet in *French*,\n@bob"), open("Greet in German")
-	ts.must(acme.Relate(greetRepo, task, above, false))
-	ts.must(acme.Relate(greetRepo, sub, task, true))
-	ts.must(acme.Relate(greetRepo, done, task, true))
-	ts.must(acme.Close(greetRepo, done))
-	ts.must(acme.SetType(greetRepo, task, "Bug"))
-	ts.issue = task
-	ts.must(acme.Label(greetRepo, task, "forge"))
-	run := ts.untilState(pipeline.StateVerified)
+	ts.Must(acme.Relate(servertest.Repo, task, above, false))
+	ts.Must(acme.Relate(servertest.Repo, sub, task, true))
+	ts.Must(acme.Relate(servertest.Repo, done, task, true))
+	ts.Must(acme.Close(servertest.Repo, done))
+	ts.Must(acme.SetType(servertest.Repo, task, "Bug"))
+	ts.Issue = task
+	ts.Must(acme.Label(servertest.Repo, task, "forge"))
+	run := ts.UntilState(pipeline.StateVerified)
 	want := []string{"its type: Bug", "it is part of #2 Greet well", "open sub-issue #4 Greet in *French*, @bob", "it is marked as blocked by 1 open issue"}
 	if !slices.Equal(run.Plan.Related, want) {
 		t.Errorf("related: %q, want %q", run.Plan.Related, want)
 	}
-	ts.says("**Related issues**")
-	if said := ts.comments(); strings.Contains(said, "@bob") || !strings.Contains(said, "open sub-issue") {
+	ts.Says("**Related issues**")
+	if said := ts.Comments(); strings.Contains(said, "@bob") || !strings.Contains(said, "open sub-issue") {
 		t.Errorf("the status comment says\n%s", said)
 	}
 }

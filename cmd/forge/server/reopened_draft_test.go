@@ -1,26 +1,27 @@
-package server
+package server_test
 
 import (
 	"testing"
 
+	"forge/cmd/forge/server/servertest"
 	"forge/pipeline"
 )
 
 // A verified pull request that a person has turned back to a draft stays one, whatever is verified after that.
 func TestDraftStays(t *testing.T) {
 	t.Parallel()
-	ts := newTestServer(t, testOptions{})
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateVerified)
+	ts := servertest.New(t, servertest.Options{})
+	ts.Label("acme")
+	run := ts.UntilState(pipeline.StateVerified)
 	ready := func() bool {
-		pulls, err := ts.gh.Pulls(greetRepo)
-		ts.must(err)
+		pulls, err := ts.GitHub.Pulls(servertest.Repo)
+		ts.Must(err)
 		return len(pulls) == 1 && !pulls[0].Draft
 	}
-	ts.must(ts.gh.Wait(t.Context(), ready))
-	ts.must(ts.gh.As("acme").SetDraft(greetRepo, run.Published.Pull.Number, true))
-	ts.push(run.Branch, "Say why", map[string]string{"WHY.md": "because\n"})
-	ts.until("verified again, and published", func(r *pipeline.Run) bool {
+	ts.Must(ts.GitHub.Wait(t.Context(), ready))
+	ts.Must(ts.GitHub.As("acme").SetDraft(servertest.Repo, run.Published.Pull.Number, true))
+	ts.Push(run.Branch, "Say why", map[string]string{"WHY.md": "because\n"})
+	ts.Until("verified again, and published", func(r *pipeline.Run) bool {
 		return r.State == pipeline.StateVerified && r.Head != run.Head && r.Published.Rev == r.Rev
 	})
 	if ready() {

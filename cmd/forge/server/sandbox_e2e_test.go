@@ -1,6 +1,6 @@
 //go:build e2e
 
-package server
+package server_test
 
 import (
 	"testing"
@@ -18,7 +18,6 @@ func TestInSandbox(t *testing.T) {
 		"a person pushes":       TestHumanPushes,
 		"restart in mid-phase":  TestRolesSurviveARestart,
 		"CI is red":             TestChecksAsTester,
-		"shipping":              TestShip,
 		"the base moves":        TestBaseMoved,
 		"commits by the API":    TestRunWithSignedCommits,
 		"ten thousand webhooks": TestTenThousandDeliveries,

@@ -64,21 +64,6 @@ func TestScrapeAccess(t *testing.T) {
 	}
 }
 
-// Covers M2: the server serves them to a monitor on this machine.
-func TestServerScrape(t *testing.T) {
-	t.Parallel()
-	ts := newTestServer(t, testOptions{})
-	resp, err := http.Get(ts.s.URL + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, _ := io.ReadAll(resp.Body)
-	if resp.StatusCode != http.StatusOK || !strings.Contains(string(body), `forge_runs{state="running"} 0`) {
-		t.Errorf("GET /metrics: %d %s", resp.StatusCode, body)
-	}
-}
-
 // What is measured is what the database is given.
 func TestMeasured(t *testing.T) {
 	at := time.Date(2026, 3, 8, 12, 0, 0, 0, time.UTC)

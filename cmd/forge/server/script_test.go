@@ -1,6 +1,7 @@
-package server
+package server_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -44,8 +45,9 @@ func playCases(t *testing.T, pattern string) {
 
 // script is a case that is being played.
 type script struct {
-	*testServer
+	*servertest.Server
 	pushes map[string]map[string]string // what people push, by name
+	begun  *pipeline.Run                // stands for the newest one until one is told of
 
 	mu   sync.Mutex
 	when map[string][][]string // commands for the first event of a kind
@@ -54,8 +56,8 @@ type script struct {
 func playScript(t *testing.T, ar *txtar.Archive) {
 	s := &script{pushes: map[string]map[string]string{}, when: map[string][][]string{}}
 	o, lines := s.read(t, ar)
-	o.on = func(ts *testServer, run *pipeline.Run, e pipeline.Event) { s.react(ts, run, e) }
-	s.testServer = newTestServer(t, o)
+	o.On = func(ts *servertest.Server, run *pipeline.Run, e pipeline.Event) { s.react(ts, run, e) }
+	s.Server = servertest.New(t, o)
 	for _, words := range lines {
 		s.do(words)
 	}
@@ -67,9 +69,9 @@ var (
 )
 
 // read takes a case apart: what the server is made of, and what happens then.
-func (s *script) read(t *testing.T, ar *txtar.Archive) (o testOptions, lines [][]string) {
+func (s *script) read(t *testing.T, ar *txtar.Archive) (o servertest.Options, lines [][]string) {
 	t.Helper()
-	o.files, o.env = map[string]string{}, map[string]string{}
+	o.Files, o.Env = map[string]string{}, map[string]string{}
 	tape := txtar.Parse([]byte(servertest.GreeterTape))
 	for _, f := range ar.Files {
 		kind, rest, _ := strings.Cut(f.Name, "/")
@@ -79,9 +81,9 @@ func (s *script) read(t *testing.T, ar *txtar.Archive) (o testOptions, lines [][
 			tape.Files = append(tape.Files, f)
 		case f.Name == "issue.md":
 			title, body, _ := strings.Cut(string(f.Data), "\n")
-			o.title, o.body = title, strings.TrimSpace(body)
+			o.Title, o.Body = title, strings.TrimSpace(body)
 		case kind == "repo":
-			o.files[rest] = string(f.Data)
+			o.Files[rest] = string(f.Data)
 		case kind == "push":
 			name, file, _ := strings.Cut(rest, "/")
 			if s.pushes[name] == nil {
@@ -92,16 +94,16 @@ func (s *script) read(t *testing.T, ar *txtar.Archive) (o testOptions, lines [][
 			t.Fatalf("a section %q means nothing", f.Name)
 		}
 	}
-	o.tape = string(txtar.Format(tape))
+	o.Tape = string(txtar.Format(tape))
 	for line := range strings.SplitSeq(string(ar.Comment), "\n") {
 		words := scriptWords(t, line)
 		switch {
 		case len(words) == 0 || strings.HasPrefix(words[0], "#"):
 		case words[0] == "env":
 			name, value, _ := strings.Cut(words[1], "=")
-			o.env[name] = value
+			o.Env[name] = value
 		case words[0] == "author":
-			o.author = words[1]
+			o.Author = words[1]
 		case words[0] == "at":
 			s.when[words[1]] = append(s.when[words[1]], words[2:])
 		default:
@@ -133,7 +135,7 @@ func scriptWords(t *testing.T, line string) []string {
 // react does what the script wants done at the first event of a kind, or at the first
 // one of a phase: "phase.completed" or "phase.completed/review"; "gate.shown" is when the
 // first question stands on GitHub, where people can answer it.
-func (s *script) react(ts *testServer, run *pipeline.Run, e pipeline.Event) {
+func (s *script) react(ts *servertest.Server, run *pipeline.Run, e pipeline.Event) {
 	keys := []string{string(e.Type)}
 	if e.Data.Phase != nil {
 		keys = append(keys, keys[0]+"/"+string(e.Data.Phase.Phase))
@@ -151,7 +153,7 @@ func (s *script) react(ts *testServer, run *pipeline.Run, e pipeline.Event) {
 		delete(s.when, key)
 		s.mu.Unlock()
 		for _, words := range list {
-			(&script{testServer: ts, pushes: s.pushes}).at(run).do(words)
+			(&script{Server: ts, pushes: s.pushes}).at(run).do(words)
 		}
 	}
 }
@@ -159,48 +161,44 @@ func (s *script) react(ts *testServer, run *pipeline.Run, e pipeline.Event) {
 // at is the script for commands at a moment: the run is as it stands then, whether
 // that is published or not.
 func (s *script) at(run *pipeline.Run) *script {
-	s.testServer.mu.Lock()
-	defer s.testServer.mu.Unlock()
-	if s.run == nil {
-		copied := *run
-		s.run = &copied
-	}
+	copied := *run
+	s.begun = &copied
 	return s
 }
 
 // do carries out one line.
 func (s *script) do(words []string) {
-	s.t.Helper()
-	s.t.Log(strings.Join(words, " "))
+	s.T.Helper()
+	s.T.Log(strings.Join(words, " "))
 	if f := scriptCommands[words[0]]; f != nil {
 		f(s, words[1:])
 		return
 	}
 	if len(words) < 2 || scriptDeeds[words[1]] == nil {
-		s.t.Fatalf("%q: there is no such command, and nobody can do that", words)
+		s.T.Fatalf("%q: there is no such command, and nobody can do that", words)
 	}
-	if err := scriptDeeds[words[1]](s, s.gh.As(words[0]), words[2:]); err != nil {
-		s.t.Fatalf("%q: %v", words, err)
+	if err := scriptDeeds[words[1]](s, s.GitHub.As(words[0]), words[2:]); err != nil {
+		s.T.Fatalf("%q: %v", words, err)
 	}
 }
 
 // scriptDeeds are what people do on GitHub.
 var scriptDeeds = map[string]func(s *script, who *githubtest.Person, args []string) error{
 	"label": func(s *script, who *githubtest.Person, args []string) error {
-		return who.Label(greetRepo, s.issue, strings.Join(append(args, "forge")[:1], ""))
+		return who.Label(servertest.Repo, s.Issue, strings.Join(append(args, "forge")[:1], ""))
 	},
 	"comment": func(s *script, who *githubtest.Person, args []string) error {
-		_, err := who.Comment(greetRepo, s.issue, args[0])
+		_, err := who.Comment(servertest.Repo, s.Issue, args[0])
 		return err
 	},
 	"open": func(s *script, who *githubtest.Person, args []string) (err error) { // another issue, which the script is about from now on
-		if s.issue, err = who.OpenIssue(greetRepo, args[0], strings.Join(args[1:], " ")); err == nil {
-			err = who.Label(greetRepo, s.issue, "forge")
+		if s.Issue, err = who.OpenIssue(servertest.Repo, args[0], strings.Join(args[1:], " ")); err == nil {
+			err = who.Label(servertest.Repo, s.Issue, "forge")
 		}
 		return err
 	},
 	"retitle": func(s *script, who *githubtest.Person, args []string) error {
-		return who.EditIssue(greetRepo, s.issue, args[0], args[1])
+		return who.EditIssue(servertest.Repo, s.Issue, args[0], args[1])
 	},
 	"push":  func(s *script, who *githubtest.Person, args []string) error { return s.push(who, args, false) },
 	"force": func(s *script, who *githubtest.Person, args []string) error { return s.push(who, args, true) },
@@ -210,38 +208,38 @@ var scriptDeeds = map[string]func(s *script, who *githubtest.Person, args []stri
 			rv.Path, rv.Comment = args[2], args[4]
 			rv.Line, _ = strconv.Atoi(args[3])
 		}
-		return who.Review(greetRepo, s.pull().Number, rv)
+		return who.Review(servertest.Repo, s.pull().Number, rv)
 	},
 	"reply": func(s *script, who *githubtest.Person, args []string) error {
-		return who.Reply(greetRepo, s.thread(args[0]).Comments[0].ID, args[1])
+		return who.Reply(servertest.Repo, s.thread(args[0]).Comments[0].ID, args[1])
 	},
 	"resolve": func(s *script, who *githubtest.Person, args []string) error {
-		return who.Resolve(greetRepo, s.thread(args[0]).Comments[0].ID)
+		return who.Resolve(servertest.Repo, s.thread(args[0]).Comments[0].ID)
 	},
 	"commits": func(s *script, who *githubtest.Person, args []string) error {
-		return who.CommitSuggestion(greetRepo, s.thread(args[0]).Comments[0].ID)
+		return who.CommitSuggestion(servertest.Repo, s.thread(args[0]).Comments[0].ID)
 	},
 	"says": func(s *script, who *githubtest.Person, args []string) error {
-		_, err := who.Comment(greetRepo, s.pull().Number, args[0])
+		_, err := who.Comment(servertest.Repo, s.pull().Number, args[0])
 		return err
 	},
 	"merge": func(s *script, who *githubtest.Person, args []string) error {
-		return who.Merge(greetRepo, s.pull().Number)
+		return who.Merge(servertest.Repo, s.pull().Number)
 	},
 	"close": func(s *script, who *githubtest.Person, args []string) error { // or opens it again
-		return who.Close(greetRepo, s.pull().Number)
+		return who.Close(servertest.Repo, s.pull().Number)
 	},
 	"deletes": func(s *script, who *githubtest.Person, args []string) error {
-		return who.DeleteBranch(greetRepo, s.branch(args[0]))
+		return who.DeleteBranch(servertest.Repo, s.branch(args[0]))
 	},
 	"draft": func(s *script, who *githubtest.Person, args []string) error {
-		return who.SetDraft(greetRepo, s.pull().Number, args[0] == "true")
+		return who.SetDraft(servertest.Repo, s.pull().Number, args[0] == "true")
 	},
 	"retarget": func(s *script, who *githubtest.Person, args []string) error {
-		return who.Retarget(greetRepo, s.pull().Number, args[0])
+		return who.Retarget(servertest.Repo, s.pull().Number, args[0])
 	},
 	"unlabel": func(s *script, who *githubtest.Person, args []string) error {
-		return who.Unlabel(greetRepo, s.issue, "forge")
+		return who.Unlabel(servertest.Repo, s.Issue, "forge")
 	},
 }
 
@@ -262,17 +260,17 @@ func (s *script) push(who *githubtest.Person, args []string, force bool) error {
 	if len(p.Files) == 0 {
 		return fmt.Errorf("there is no section push/%s", args[1])
 	}
-	_, err := who.PushFiles(greetRepo, p)
+	_, err := who.PushFiles(servertest.Repo, p)
 	return err
 }
 
 // scriptCommands are what is waited for, and what must be seen.
 var scriptCommands = map[string]func(s *script, args []string){
-	"role":    func(s *script, args []string) { s.must(s.gh.SetPermission(greetRepo, args[0], args[1])) },
+	"role":    func(s *script, args []string) { s.Must(s.GitHub.SetPermission(servertest.Repo, args[0], args[1])) },
 	"until":   (*script).doUntil,
-	"says":    func(s *script, args []string) { s.says(args[0]) },
-	"silent":  func(s *script, args []string) { s.contains("comments", s.comments(), "!", args[0]) },
-	"outcome": func(s *script, args []string) { s.outcome(args[0], args[1]) },
+	"says":    func(s *script, args []string) { s.Says(args[0]) },
+	"silent":  func(s *script, args []string) { s.contains("comments", s.Comments(), "!", args[0]) },
+	"outcome": func(s *script, args []string) { s.Outcome(args[0], args[1]) },
 	"check":   (*script).doCheck,
 	"body":    func(s *script, args []string) { s.contains("the pull request's body", s.pull().Body, args...) },
 	"reviews": func(s *script, args []string) { s.contains("the reviews", s.reviews(), args...) },
@@ -280,15 +278,15 @@ var scriptCommands = map[string]func(s *script, args []string){
 	"replied": (*script).doReplied,
 	"threads": func(s *script, args []string) { s.equal("threads", len(s.pull().Threads), args[0]) },
 	"pulls": func(s *script, args []string) {
-		pulls, err := s.gh.Pulls(greetRepo)
-		s.must(err)
+		pulls, err := s.GitHub.Pulls(servertest.Repo)
+		s.Must(err)
 		s.equal("pull requests", len(pulls), args[0])
 	},
 	"merges": func(s *script, args []string) { // the modules that were merged, in any order, each onto a head that stayed green
-		s.greenMerges()
+		s.GreenMerges()
 		var got []string
-		events, err := s.s.DB.Events(s.t.Context(), s.runs().ID, 0)
-		s.must(err)
+		events, err := s.Forge.DB.Events(s.T.Context(), s.runs().ID, 0)
+		s.Must(err)
 		for _, e := range events {
 			if p, u := e.Data.Phase, e.Data.Update; e.Type == pipeline.EventPhaseCompleted && p.Phase == pipeline.PhaseMerge && len(u.Conflicts) == 0 {
 				got = append(got, p.Part)
@@ -301,65 +299,63 @@ var scriptCommands = map[string]func(s *script, args []string){
 	"issue":  (*script).doIssue,
 	"branch": (*script).doBranch,
 	"kept": func(s *script, args []string) { // a file of the branch of documents
-		text, err := s.gh.File(greetRepo, "forge/documents", s.runs().Branch+"/"+args[0])
-		s.must(err)
+		text, err := s.GitHub.File(servertest.Repo, "forge/documents", s.runs().Branch+"/"+args[0])
+		s.Must(err)
 		s.contains(args[0], text, args[1:]...)
 	},
 	"draft": func(s *script, args []string) { s.equal("draft", s.pull().Draft, args[0]) },
 	"run":   (*script).doRun,
 	"file": func(s *script, args []string) {
-		text, err := s.gh.File(greetRepo, s.pull().Head, args[0])
-		s.must(err)
+		text, err := s.GitHub.File(servertest.Repo, s.pull().Head, args[0])
+		s.Must(err)
 		s.contains(args[0], text, args[1:]...)
 	},
 }
 
 // doIssue wants exactly one issue with a title, that says or does not say ("!") some words.
 func (s *script) doIssue(args []string) {
-	s.t.Helper()
+	s.T.Helper()
 	var found []githubtest.Issue
 	for n := 1; n < 30; n++ {
-		if is, err := s.gh.Issue(greetRepo, n); err == nil && strings.Contains(is.Title, args[0]) {
+		if is, err := s.GitHub.Issue(servertest.Repo, n); err == nil && strings.Contains(is.Title, args[0]) {
 			found = append(found, is)
 		}
 	}
 	if len(found) != 1 {
-		s.t.Fatalf("%d issues are titled %q, want one: %+v", len(found), args[0], found)
+		s.T.Fatalf("%d issues are titled %q, want one: %+v", len(found), args[0], found)
 	}
 	s.contains("the issue "+args[0], found[0].Body, args[1:]...)
 }
 
 // doBranch waits until the branch of a module is there or gone.
 func (s *script) doBranch(args []string) {
-	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), 60*time.Second)
+	s.T.Helper()
+	ctx, cancel := context.WithTimeout(s.T.Context(), 60*time.Second)
 	defer cancel()
 	there := false
 	for ctx.Err() == nil {
-		head, err := s.gh.Head(greetRepo, s.runs().Branch+"--"+args[0])
+		head, err := s.GitHub.Head(servertest.Repo, s.runs().Branch+"--"+args[0])
 		if there = err == nil && head != ""; there == (args[1] == "there") {
 			return
 		}
 		wait, stop := context.WithTimeout(ctx, 100*time.Millisecond)
-		_ = s.gh.Wait(wait, func() bool { return false }) // until something happens there
+		_ = s.GitHub.Wait(wait, func() bool { return false }) // until something happens there
 		stop()
 	}
-	s.t.Errorf("the branch of %s is there: %v, want %s", args[0], there, args[1])
+	s.T.Errorf("the branch of %s is there: %v, want %s", args[0], there, args[1])
 }
 
 // runs is the newest run.
 func (s *script) runs() *pipeline.Run {
-	s.testServer.mu.Lock()
-	defer s.testServer.mu.Unlock()
-	return s.run
+	return cmp.Or(s.Run(), s.begun)
 }
 
 // doUntil waits: STATE [GUARD] [KEY=VALUE…], with the keys of doRun. A tape that does
 // not fit ends it at once.
 func (s *script) doUntil(args []string) {
-	s.t.Helper()
+	s.T.Helper()
 	there, fault := false, ""
-	run, _ := s.within(2*time.Minute, func(r *pipeline.Run) bool {
+	run, _ := s.Within(2*time.Minute, func(r *pipeline.Run) bool {
 		there = string(r.State) == args[0]
 		for _, a := range args[1:] {
 			key, want, ok := strings.Cut(a, "=")
@@ -376,19 +372,19 @@ func (s *script) doUntil(args []string) {
 	switch {
 	case there:
 	case run == nil:
-		s.t.Fatalf("there is no run; people read:\n%s", s.comments())
+		s.T.Fatalf("there is no run; people read:\n%s", s.Comments())
 	default:
-		s.t.Fatalf("it does not come to %q, but is %s (guard %q) after %d iterations; fault %q; people read:\n%s", args, run.State, s.of(run, "guard"), len(run.Iterations), fault, s.comments())
+		s.T.Fatalf("it does not come to %q, but is %s (guard %q) after %d iterations; fault %q; people read:\n%s", args, run.State, s.of(run, "guard"), len(run.Iterations), fault, s.Comments())
 	}
 }
 
 // doRun wants KEY=VALUE of the run.
 func (s *script) doRun(args []string) {
-	s.t.Helper()
+	s.T.Helper()
 	for _, a := range args {
 		key, want, _ := strings.Cut(a, "=")
 		if got := s.of(s.runs(), key); got != want {
-			s.t.Errorf("%s is %s, want %s", key, got, want)
+			s.T.Errorf("%s is %s, want %s", key, got, want)
 		}
 	}
 }
@@ -422,18 +418,18 @@ func (s *script) of(r *pipeline.Run, key string) string {
 	case "flaky":
 		return fmt.Sprint(len(r.Current().Tests.Flaky))
 	}
-	s.t.Fatalf("a run has no %q that scripts can ask for", key)
+	s.T.Fatalf("a run has no %q that scripts can ask for", key)
 	return ""
 }
 
 // doCheck wants the check run on the newest head to have a conclusion, "running" for
 // none, and to say or not to say ("!") some words.
 func (s *script) doCheck(args []string) {
-	s.t.Helper()
+	s.T.Helper()
 	p := s.pull()
 	i := slices.IndexFunc(p.Checks, func(c githubtest.CheckRun) bool { return c.Name == command.Slug && c.App == "" })
 	if i < 0 {
-		s.t.Fatalf("the newest head has no check: %+v", p)
+		s.T.Fatalf("the newest head has no check: %+v", p)
 	}
 	c := p.Checks[i]
 	conclusion := c.Conclusion
@@ -441,7 +437,7 @@ func (s *script) doCheck(args []string) {
 		conclusion = "running"
 	}
 	if conclusion != args[0] {
-		s.t.Errorf("the check is %s: %s: %s; want %s", conclusion, c.Title, c.Summary, args[0])
+		s.T.Errorf("the check is %s: %s: %s; want %s", conclusion, c.Title, c.Summary, args[0])
 	}
 	s.contains("the check", c.Title+"\n"+c.Summary, args[1:]...)
 }
@@ -449,10 +445,10 @@ func (s *script) doCheck(args []string) {
 // doThread wants the thread that begins with some words to be "open" or "resolved",
 // and to say or not to say ("!") others.
 func (s *script) doThread(args []string) {
-	s.t.Helper()
+	s.T.Helper()
 	t := s.thread(args[0])
 	if t.Resolved != (args[1] == "resolved") {
-		s.t.Errorf("the thread %q is resolved=%v, want %s", args[0], t.Resolved, args[1])
+		s.T.Errorf("the thread %q is resolved=%v, want %s", args[0], t.Resolved, args[1])
 	}
 	var text strings.Builder
 	for _, c := range t.Comments {
@@ -463,38 +459,38 @@ func (s *script) doThread(args []string) {
 
 // doReplied waits until a thread says something.
 func (s *script) doReplied(args []string) {
-	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), 60*time.Second)
+	s.T.Helper()
+	ctx, cancel := context.WithTimeout(s.T.Context(), 60*time.Second)
 	defer cancel()
 	var said []githubtest.Comment
-	if err := s.gh.Wait(ctx, func() bool {
+	if err := s.GitHub.Wait(ctx, func() bool {
 		said = s.thread(args[0]).Comments
 		return slices.ContainsFunc(said, func(c githubtest.Comment) bool { return strings.Contains(c.Body, args[1]) })
 	}); err != nil {
-		s.t.Fatalf("nobody says %q in the thread %q: %+v", args[1], args[0], said)
+		s.T.Fatalf("nobody says %q in the thread %q: %+v", args[1], args[0], said)
 	}
 }
 
 // thread finds a thread by words of its first comment, or by "PATH: WORDS".
 func (s *script) thread(words string) githubtest.Thread {
-	s.t.Helper()
+	s.T.Helper()
 	path, rest, inFile := strings.Cut(words, ": ")
 	for _, t := range s.pull().Threads {
 		if strings.Contains(t.Comments[0].Body, words) || inFile && t.Path == path && strings.Contains(t.Comments[0].Body, rest) {
 			return t
 		}
 	}
-	s.t.Fatalf("no thread says %q: %+v", words, s.pull().Threads)
+	s.T.Fatalf("no thread says %q: %+v", words, s.pull().Threads)
 	return githubtest.Thread{}
 }
 
 // pull is the newest pull request.
 func (s *script) pull() githubtest.Pull {
-	s.t.Helper()
-	pulls, err := s.gh.Pulls(greetRepo)
-	s.must(err)
+	s.T.Helper()
+	pulls, err := s.GitHub.Pulls(servertest.Repo)
+	s.Must(err)
 	if len(pulls) == 0 {
-		s.t.Fatal("there is no pull request")
+		s.T.Fatal("there is no pull request")
 	}
 	return pulls[len(pulls)-1]
 }
@@ -509,7 +505,7 @@ func (s *script) reviews() string {
 
 // contains wants all words in a text; after "!", none.
 func (s *script) contains(what, text string, words ...string) {
-	s.t.Helper()
+	s.T.Helper()
 	want := true
 	for _, w := range words {
 		if w == "!" {
@@ -517,14 +513,14 @@ func (s *script) contains(what, text string, words ...string) {
 			continue
 		}
 		if strings.Contains(text, w) != want {
-			s.t.Errorf("%s: contains %q is %v:\n%s", what, w, !want, text)
+			s.T.Errorf("%s: contains %q is %v:\n%s", what, w, !want, text)
 		}
 	}
 }
 
 func (s *script) equal(what string, got any, want string) {
-	s.t.Helper()
+	s.T.Helper()
 	if fmt.Sprint(got) != want {
-		s.t.Errorf("%s: %v, want %s", what, got, want)
+		s.T.Errorf("%s: %v, want %s", what, got, want)
 	}
 }

@@ -31,7 +31,7 @@ type Server struct {
 	URL      string // where webhooks come to
 	PagesURL string // of the web pages; "" without
 
-	hooks *webhook.Receiver
+	Hooks *webhook.Receiver
 	http  *http.Server
 	local *http.Server // of the web pages, for this machine alone; nil without
 
@@ -76,16 +76,16 @@ func Listen(ctx context.Context, o Options) (_ *Server, err error) {
 		return nil, err
 	}
 	s.trySandbox(ctx)
-	s.hooks, err = webhook.New(deliveryKeeper{s.DB, s.incidents.Wake}, o.Log, webhook.Options{
-		Secret: []byte(o.Config.WebhookSecret.Reveal()), Read: a.listed(o.Config), Sources: sources(o.Config.Hooks, s.incidents), Clock: o.Now,
+	s.Hooks, err = webhook.New(deliveryKeeper{s.DB, s.Incidents.Wake}, o.Log, webhook.Options{
+		Secret: []byte(o.Config.WebhookSecret.Reveal()), Read: a.listed(o.Config), Sources: sources(o.Config.Hooks, s.Incidents), Clock: o.Now,
 		Notify: func() { s.Engine.Wake(); s.pages.Notify("deliveries", "") },
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.incidents.Take = s.hooks.Take
-	if s.shipping != nil {
-		s.shipping.Take = s.hooks.Take
+	s.Incidents.Take = s.Hooks.Take
+	if s.Shipping != nil {
+		s.Shipping.Take = s.Hooks.Take
 	}
 	l, err := net.Listen("tcp", o.Config.Listen)
 	if err != nil {
@@ -94,7 +94,7 @@ func Listen(ctx context.Context, o Options) (_ *Server, err error) {
 	if err := s.Engine.Start(ctx); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	s.hooks.Start(ctx)
+	s.Hooks.Start(ctx)
 	s.pages.Checkup = s.checkup
 	r := s.routes()
 	if err := s.servePages(r, o); err != nil {
@@ -116,7 +116,7 @@ const signInTime = 10 * time.Second
 func (s *Server) signIn(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, signInTime)
 	defer cancel()
-	who, err := s.github.identity(ctx)
+	who, err := s.GitHub.identity(ctx)
 	var fault *pipeline.Fault
 	switch {
 	case errors.As(err, &fault) && fault.Final:
@@ -132,7 +132,7 @@ func (s *Server) signIn(ctx context.Context) error {
 // routes are those of webhooks and of what watches the server.
 func (s *Server) routes() *mux.Router {
 	r := mux.NewRouter()
-	s.hooks.Route(r)
+	s.Hooks.Route(r)
 	r.HandleFunc("/healthz", s.healthy).Methods(http.MethodGet)
 	r.HandleFunc("/readyz", s.ready).Methods(http.MethodGet)
 	r.Handle("/metrics", scrape{db: s.DB, token: s.config.MetricsToken.Reveal(), log: s.log, now: s.now, more: s.watched, sums: &sums{}, process: monitoring.Process()}).Methods(http.MethodGet)
@@ -150,7 +150,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	// the time. A connection on which nothing was ever asked holds it up for five seconds.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()
-	err = errors.Join(err, shutdown(last, s.http, s.local), s.hooks.Stop(last))
+	err = errors.Join(err, shutdown(last, s.http, s.local), s.Hooks.Stop(last))
 	s.aux.Wait() // what runs beside the engine may write to the database to its end
 	return errors.Join(err, s.App.Close())
 }

@@ -51,9 +51,9 @@ func newSigning(t *testing.T, files map[string]string) *signing {
 	t.Cleanup(func() { s.gh.Close() })
 	_, err = s.gh.AddRepo("acme", "greet", files)
 	must(err)
-	inst, err := s.gh.Install(greetRepo)
+	inst, err := s.gh.Install("acme/greet")
 	must(err)
-	must(s.gh.SetRules(greetRepo, githubtest.Rule{Type: "required_signatures", Pattern: "forge/*"}))
+	must(s.gh.SetRules("acme/greet", githubtest.Rule{Type: "required_signatures", Pattern: "forge/*"}))
 	env, err := demo.Environment(s.gh, dir, nil)
 	must(err)
 	cfg, err := settings.Server("", func(k string) string { return env[k] })
@@ -64,9 +64,9 @@ func newSigning(t *testing.T, files map[string]string) *signing {
 	must(err)
 	s.client, err = newGitHubClient(o, nil, gateway)
 	must(err)
-	repo, err := s.client.app.Repo(t.Context(), inst.ID, "acme", "greet")
+	repo, err := s.client.App.Repo(t.Context(), inst.ID, "acme", "greet")
 	must(err)
-	base, err := s.client.app.BranchHead(t.Context(), repo, repo.DefaultBranch)
+	base, err := s.client.App.BranchHead(t.Context(), repo, repo.DefaultBranch)
 	must(err)
 	s.run = pipeline.Run{ID: 1, Repo: repo, Base: base, Head: base, Branch: "forge/issue-1-x", Config: config.Default()}
 	must(s.fetch(base))
@@ -74,7 +74,7 @@ func newSigning(t *testing.T, files map[string]string) *signing {
 }
 
 func (s *signing) fetch(sha string) error {
-	token, err := s.client.app.Token(s.t.Context(), s.run.Repo)
+	token, err := s.client.App.Token(s.t.Context(), s.run.Repo)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (s *signing) make(changes ...workspace.Change) string {
 // remote asks the local GitHub's own repository.
 func (s *signing) remote(args ...string) string {
 	s.t.Helper()
-	dirs, err := filepath.Glob(filepath.Join(s.dir, "githubtest-*", "repos", greetRepo+"-*.git"))
+	dirs, err := filepath.Glob(filepath.Join(s.dir, "githubtest-*", "repos", "acme/greet"+"-*.git"))
 	if err != nil || len(dirs) != 1 {
 		s.t.Fatalf("the repositories %q, %v", dirs, err)
 	}
@@ -129,7 +129,7 @@ func (s *signing) commits(n int, seed uint64) (refused int) {
 		}
 		if slices.ContainsFunc(changes, func(c workspace.Change) bool { return c.Exec }) {
 			var no *workspace.RejectedError
-			at, err := s.client.app.BranchHead(t.Context(), s.run.Repo, s.run.Branch)
+			at, err := s.client.App.BranchHead(t.Context(), s.run.Repo, s.run.Branch)
 			push := s.client.signer.push(t.Context(), &s.run, sha, s.run.Published.Head)
 			if err != nil || head != sha || at != s.run.Published.Head || !errors.As(push, &no) {
 				t.Fatalf("seed %d, change %d: a program was taken: %s, the branch is at %s, %v, %v", seed, i, head, at, err, push)
@@ -263,7 +263,7 @@ func TestCommitsByAPIAgain(t *testing.T) {
 	s.run.Head, s.run.Published.Head = second, second
 
 	// The base of what was made here is stale: somebody has pushed.
-	theirs, err := s.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: s.run.Branch, Message: "Mine", Files: map[string]*string{"mine.txt": ptr("mine\n")}})
+	theirs, err := s.gh.As("acme").PushFiles("acme/greet", githubtest.Push{Branch: s.run.Branch, Message: "Mine", Files: map[string]*string{"mine.txt": new("mine\n")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,65 +280,11 @@ func TestCommitsByAPIAgain(t *testing.T) {
 	}
 }
 
-// Covers D3: a run whose branch must be signed is verified with commits that GitHub signed, also
-// those that take the base in.
-func TestRunWithSignedCommits(t *testing.T) {
-	t.Parallel()
-	ts := newTestServer(t, testOptions{
-		files: map[string]string{".github/forge.yml": "tests:\n  commands: [sh test.sh]\nsignoff: true\nbranch_name: forge/{type}/{issue}\ncommit_message: \"[{issue}] {summary}\"\n"},
-		on: func(ts *testServer, run *pipeline.Run, e pipeline.Event) {
-			if e.Type == pipeline.EventPhaseApproved && run.Counters.Updates == 0 {
-				if _, err := ts.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: "main", Message: "Other work", Files: map[string]*string{"OTHER.md": ptr("x\n")}}); err != nil {
-					ts.t.Error(err)
-				}
-			}
-		},
-	})
-	ts.must(ts.gh.SetRules(greetRepo, githubtest.Rule{Type: "required_signatures", Pattern: "forge/*"}, githubtest.Rule{Type: "pull_request", Pattern: "release"}))
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateVerified)
-	if run.Branch != "forge/fix/1" || run.Counters.Updates != 1 || run.Counters.Moved != 0 {
-		t.Errorf("branch %s, %d updates, %d moves", run.Branch, run.Counters.Updates, run.Counters.Moved)
-	}
-	n := ts.gh.Mutations()
-	if n["graphql/createCommitOnBranch"] != 1 || n["repos/merge"] != 1 || n["git/push"] != 0 {
-		t.Errorf("what was made: %v", n)
-	}
-	pulls, err := ts.gh.Pulls(greetRepo)
-	ts.must(err)
-	if len(pulls) != 1 || pulls[0].Draft {
-		t.Errorf("pull requests %+v", pulls)
-	}
-}
-
-// What cannot be signed is not pushed: people are told why.
-func TestRunThatCannotBeSigned(t *testing.T) {
-	t.Parallel()
-
-	ts := newTestServer(t, testOptions{files: map[string]string{"greet.sh": "#!/bin/sh\necho hello $1\n"}})
-	ts.must(ts.gh.SetRules(greetRepo, githubtest.Rule{Type: "required_signatures", Pattern: "main"}))
-	ts.label("acme")
-	ts.says(`would take the executable bit of "greet.sh" away`)
-	ts.says("or change what the commit does")
-	run := ts.until("at a gate", func(r *pipeline.Run) bool { return r.Gate() != nil })
-	if g := run.Gate().Guard; g.Name != pipeline.GuardPublish {
-		t.Errorf("guard %+v", g)
-	}
-	if n := ts.gh.Mutations(); n["git/push"] != 0 || n["graphql/createCommitOnBranch"] != 0 {
-		t.Errorf("what was made: %v", n)
-	}
-	// Without the rule, the same commit goes by git.
-	ts.must(ts.gh.SetRules(greetRepo))
-	clear(ts.s.App.github.signer.signs) // as after a restart
-	ts.comment("acme", "/forge continue")
-	ts.untilState(pipeline.StateVerified)
-}
-
 // GitHub's tokens since April 2026 have some 520 characters, with points and dashes:
 // nothing of one may stay where texts are cleaned.
 func TestLongTokensAreTakenOut(t *testing.T) {
 	s := newSigning(t, map[string]string{"a.txt": "a\n"})
-	token, err := s.client.app.Token(t.Context(), s.run.Repo)
+	token, err := s.client.App.Token(t.Context(), s.run.Repo)
 	if err != nil {
 		t.Fatal(err)
 	}

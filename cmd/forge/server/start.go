@@ -13,7 +13,7 @@ import (
 
 // IssueStart is what a run on an issue starts with, as the App sees it.
 func (a *App) IssueStart(ctx context.Context, owner, name string, issue int, by pipeline.Actor) (pipeline.Start, error) {
-	app := a.github.app
+	app := a.GitHub.App
 	inst, err := app.FindInstallation(ctx, owner, name)
 	if err != nil {
 		return pipeline.Start{}, err
@@ -26,7 +26,7 @@ func (a *App) IssueStart(ctx context.Context, owner, name string, issue int, by 
 	if err != nil {
 		return pipeline.Start{}, err
 	}
-	return a.github.Prepare(ctx, pipeline.Notice{Kind: pipeline.NoticeStart, Repo: repo, Actor: by, Task: task, Labels: labels, Issue: issue})
+	return a.GitHub.Prepare(ctx, pipeline.Notice{Kind: pipeline.NoticeStart, Repo: repo, Actor: by, Task: task, Labels: labels, Issue: issue})
 }
 
 // LocalStart is what a run on the local repository in dir starts with: its commit, and

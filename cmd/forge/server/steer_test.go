@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"strings"
@@ -15,16 +15,16 @@ import (
 // Covers V4: what is accepted as a known limitation is an issue of its own.
 func TestKnownLimitation(t *testing.T) {
 	t.Parallel()
-	ts := newTestServer(t, testOptions{tape: servertest.FailingTape})
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateWaiting)
+	ts := servertest.New(t, servertest.Options{Tape: servertest.FailingTape})
+	ts.Label("acme")
+	run := ts.UntilState(pipeline.StateWaiting)
 	if g := run.Gate(); g.Kind != pipeline.GateStuck || g.Guard.Name != pipeline.GuardNoFix {
 		t.Fatalf("it waits for %+v", g)
 	}
-	ts.comment("acme", "/forge accept")
-	ts.untilState(pipeline.StateAccepted)
-	ts.says("kept as technical debt in #")
-	i, err := ts.gh.Issue(greetRepo, ts.issue+2) // the pull request is in between
+	ts.Comment("acme", "/forge accept")
+	ts.UntilState(pipeline.StateAccepted)
+	ts.Says("kept as technical debt in #")
+	i, err := ts.GitHub.Issue(servertest.Repo, ts.Issue+2) // the pull request is in between
 	if err != nil || !strings.Contains(i.Body, "Failing test") || !strings.Contains(i.Body, "`greets`") || strings.Join(i.Labels, " ") != "technical-debt" {
 		t.Errorf("the issue for what is left: %+v, %v", i, err)
 	}
@@ -33,33 +33,21 @@ func TestKnownLimitation(t *testing.T) {
 // Covers R4: front matter sets limits, and what is wrong with it is said.
 func TestFrontMatter(t *testing.T) {
 	t.Parallel()
-	ts := newTestServer(t, testOptions{title: "The greeting lacks its comma", body: "---\nmax_refinement_attempts: 5\nlimits:\n  cost_usd: 2.5\n---\nIt prints `hello Ann`."})
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateVerified)
+	ts := servertest.New(t, servertest.Options{Title: "The greeting lacks its comma", Body: "---\nmax_refinement_attempts: 5\nlimits:\n  cost_usd: 2.5\n---\nIt prints `hello Ann`."})
+	ts.Label("acme")
+	run := ts.UntilState(pipeline.StateVerified)
 	if run.Config.Breaker.MaxIterations != 5 || run.Config.Limits.CostUSD != 2.5 || run.Task.Body != "It prints `hello Ann`." {
 		t.Errorf("configuration %+v, text %q", run.Config, run.Task.Body)
 	}
-	wrong := newTestServer(t, testOptions{title: "The greeting lacks its comma", body: "---\nmax_refinement_attemps: 5\n---\nIt prints `hello Ann`."})
-	wrong.label("acme")
-	wrong.says("did you mean \"max_refinement_attempts\"")
-}
-
-// push commits files to a branch of the test's repository, as a person.
-func (ts *testServer) push(branch, message string, files map[string]string) {
-	ts.t.Helper()
-	texts := map[string]*string{}
-	for name, text := range files {
-		texts[name] = &text
-	}
-	if _, err := ts.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: branch, Message: message, Files: texts}); err != nil {
-		ts.t.Fatal(err)
-	}
+	wrong := servertest.New(t, servertest.Options{Title: "The greeting lacks its comma", Body: "---\nmax_refinement_attemps: 5\n---\nIt prints `hello Ann`."})
+	wrong.Label("acme")
+	wrong.Says("did you mean \"max_refinement_attempts\"")
 }
 
 // once calls f at the first event of the type.
-func once(t pipeline.EventType, f func(*testServer, *pipeline.Run)) func(*testServer, *pipeline.Run, pipeline.Event) {
+func once(t pipeline.EventType, f func(*servertest.Server, *pipeline.Run)) func(*servertest.Server, *pipeline.Run, pipeline.Event) {
 	var did sync.Once
-	return func(ts *testServer, r *pipeline.Run, e pipeline.Event) {
+	return func(ts *servertest.Server, r *pipeline.Run, e pipeline.Event) {
 		if e.Type == t {
 			did.Do(func() { f(ts, r) })
 		}
@@ -70,60 +58,60 @@ func once(t pipeline.EventType, f func(*testServer, *pipeline.Run)) func(*testSe
 // is merged by its trees, and what GitHub could not compare can be merged again.
 func TestBranchBegunAnew(t *testing.T) {
 	t.Parallel()
-	ts := newTestServer(t, testOptions{on: once(pipeline.EventPhaseApproved, func(ts *testServer, r *pipeline.Run) {
-		ts.push("main", "Say why", map[string]string{"WHY.md": "because\n"})
-		ts.outcome("push", "taken in before the run is verified")
+	ts := servertest.New(t, servertest.Options{On: once(pipeline.EventPhaseApproved, func(ts *servertest.Server, r *pipeline.Run) {
+		ts.Push("main", "Say why", map[string]string{"WHY.md": "because\n"})
+		ts.Outcome("push", "taken in before the run is verified")
 		whole := map[string]*string{}
 		for name, text := range servertest.Greeter() {
 			whole[name] = &text
 		}
-		whole["greet.sh"] = ptr("echo hello, $1\n")
-		_, err := ts.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: r.Branch, Message: "All in one", Orphan: true, Files: whole})
-		ts.must(err)
-		ts.outcome("push", "the run goes on from")
+		whole["greet.sh"] = new("echo hello, $1\n")
+		_, err := ts.GitHub.As("acme").PushFiles(servertest.Repo, githubtest.Push{Branch: r.Branch, Message: "All in one", Orphan: true, Files: whole})
+		ts.Must(err)
+		ts.Outcome("push", "the run goes on from")
 	})})
-	ts.label("acme")
-	run := ts.until("ends or asks", func(r *pipeline.Run) bool { return r.State != pipeline.StateRunning })
-	why, err := ts.gh.File(greetRepo, run.Head, "WHY.md")
-	greet, err2 := ts.gh.File(greetRepo, run.Head, "greet.sh")
+	ts.Label("acme")
+	run := ts.Until("ends or asks", func(r *pipeline.Run) bool { return r.State != pipeline.StateRunning })
+	why, err := ts.GitHub.File(servertest.Repo, run.Head, "WHY.md")
+	greet, err2 := ts.GitHub.File(servertest.Repo, run.Head, "greet.sh")
 	if run.State != pipeline.StateVerified || err != nil || err2 != nil || why != "because\n" || greet != "echo hello, $1\n" {
 		t.Errorf("it is %s: %+v; WHY.md %q, %v; greet.sh %q, %v", run.State, run.Gate(), why, err, greet, err2)
 	}
-	ts.must(ts.gh.As("acme").Merge(greetRepo, run.Published.Pull.Number))
+	ts.Must(ts.GitHub.As("acme").Merge(servertest.Repo, run.Published.Pull.Number))
 }
 
 // Covers lessons 14: a base branch that moved is taken in, and what is verified is
 // the merge; where it does not merge, the implementer does it by hand.
 func TestBaseMoved(t *testing.T) {
 	t.Parallel()
-	ts := newTestServer(t, testOptions{on: once(pipeline.EventPhaseApproved, func(ts *testServer, _ *pipeline.Run) {
-		ts.push("main", "Say why", map[string]string{"WHY.md": "because\n"})
-		ts.outcome("push", "taken in before the run is verified")
+	ts := servertest.New(t, servertest.Options{On: once(pipeline.EventPhaseApproved, func(ts *servertest.Server, _ *pipeline.Run) {
+		ts.Push("main", "Say why", map[string]string{"WHY.md": "because\n"})
+		ts.Outcome("push", "taken in before the run is verified")
 	})})
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateVerified)
-	why, err := ts.gh.File(greetRepo, run.Head, "WHY.md")
-	greet, err2 := ts.gh.File(greetRepo, run.Head, "greet.sh")
+	ts.Label("acme")
+	run := ts.UntilState(pipeline.StateVerified)
+	why, err := ts.GitHub.File(servertest.Repo, run.Head, "WHY.md")
+	greet, err2 := ts.GitHub.File(servertest.Repo, run.Head, "greet.sh")
 	if err != nil || err2 != nil || why != "because\n" || greet != "echo hello, $1\n" || run.Counters.Updates != 1 {
 		t.Errorf("WHY.md %q, %v; greet.sh %q, %v; %d updates", why, err, greet, err2, run.Counters.Updates)
 	}
-	french := func(tape string) *testServer {
-		ts := newTestServer(t, testOptions{tape: servertest.GreeterTape + tape, on: once(pipeline.EventPhaseApproved, func(ts *testServer, _ *pipeline.Run) {
-			ts.push("main", "Say it in French", map[string]string{"greet.sh": "echo bonjour $1\n"})
-			ts.outcome("push", "taken in before the run is verified")
+	french := func(tape string) *servertest.Server {
+		ts := servertest.New(t, servertest.Options{Tape: servertest.GreeterTape + tape, On: once(pipeline.EventPhaseApproved, func(ts *servertest.Server, _ *pipeline.Run) {
+			ts.Push("main", "Say it in French", map[string]string{"greet.sh": "echo bonjour $1\n"})
+			ts.Outcome("push", "taken in before the run is verified")
 		})})
-		ts.label("acme")
+		ts.Label("acme")
 		return ts
 	}
 	t.Run("resolved", func(t *testing.T) {
 		ts := french("-- merge 1/1 --\n@expect echo bonjour $1\n@expect greet.sh\n>>> read\npath: greet.sh\n-- merge 1/2 --\n@expect =======\n>>> submit\nsummary: Leave it\n" +
 			"-- merge 1/3 --\n@expect greet.sh has a conflict marker in line 1\n>>> write\npath: greet.sh\ncontent: \"echo hello, $1 # bonjour\\n\"\n-- merge 1/4 --\n>>> submit\nsummary: Keep the comma, and the French as a remark\n")
-		run := ts.untilState(pipeline.StateVerified)
-		greet, err := ts.gh.File(greetRepo, run.Head, "greet.sh")
+		run := ts.UntilState(pipeline.StateVerified)
+		greet, err := ts.GitHub.File(servertest.Repo, run.Head, "greet.sh")
 		if err != nil || greet != "echo hello, $1 # bonjour\n" || run.Counters.Updates != 1 || len(run.Gates) != 0 {
 			t.Errorf("greet.sh %q, %v; %d updates, %d questions", greet, err, run.Counters.Updates, len(run.Gates))
 		}
-		if pulls, err := ts.gh.Pulls(greetRepo); err != nil || len(pulls) != 1 || pulls[0].Draft {
+		if pulls, err := ts.GitHub.Pulls(servertest.Repo); err != nil || len(pulls) != 1 || pulls[0].Draft {
 			t.Errorf("pull requests %+v, %v", pulls, err)
 		}
 	})
@@ -148,9 +136,9 @@ addressed: [{id: T1, what: quoted}]
 -- implementer */1 --`, 1)
 	var act *githubtest.CI
 	heads := map[string]bool{}
-	ts := newTestServer(t, testOptions{
-		files: map[string]string{".github/forge.yml": "tests:\n  commands: [sh test.sh]\n  checks: true\n"}, tape: tape,
-		on: func(ts *testServer, r *pipeline.Run, e pipeline.Event) {
+	ts := servertest.New(t, servertest.Options{
+		Files: map[string]string{".github/forge.yml": "tests:\n  commands: [sh test.sh]\n  checks: true\n"}, Tape: tape,
+		On: func(ts *servertest.Server, r *pipeline.Run, e pipeline.Event) {
 			if e.Type != pipeline.EventPhaseWaiting || heads[r.Head] {
 				return
 			}
@@ -160,15 +148,15 @@ addressed: [{id: T1, what: quoted}]
 				job.Conclusion, job.Annotations = "failure", []githubtest.Annotation{{Path: "greet.sh", Line: 1, Message: "Double quote to prevent globbing."}}
 			}
 			if _, err := act.Run(r.Head, githubtest.Workflow{Name: "CI", Jobs: []githubtest.Job{job}}); err != nil {
-				ts.t.Error(err)
+				ts.T.Error(err)
 			}
 		}})
 	var err error
-	if act, err = ts.gh.CI(greetRepo, githubtest.ActionsSlug); err != nil {
+	if act, err = ts.GitHub.CI(servertest.Repo, githubtest.ActionsSlug); err != nil {
 		t.Fatal(err)
 	}
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateVerified)
+	ts.Label("acme")
+	run := ts.UntilState(pipeline.StateVerified)
 	if len(run.Iterations) != 2 {
 		t.Fatalf("%d iterations, want 2", len(run.Iterations))
 	}
@@ -191,15 +179,15 @@ func TestNoCheckStarts(t *testing.T) {
 		defer mu.Unlock()
 		return now
 	}
-	ts := newTestServer(t, testOptions{
-		files: map[string]string{".github/forge.yml": "tests:\n  commands: [sh test.sh]\n  checks: true\n"}, now: clock,
-		on: once(pipeline.EventPhaseWaiting, func(*testServer, *pipeline.Run) {
+	ts := servertest.New(t, servertest.Options{
+		Files: map[string]string{".github/forge.yml": "tests:\n  commands: [sh test.sh]\n  checks: true\n"}, Now: clock,
+		On: once(pipeline.EventPhaseWaiting, func(*servertest.Server, *pipeline.Run) {
 			mu.Lock()
 			defer mu.Unlock()
 			now = now.Add(phase.NoneLimit)
 		})})
-	ts.label("acme")
-	run := ts.untilState(pipeline.StateWaiting)
+	ts.Label("acme")
+	run := ts.UntilState(pipeline.StateWaiting)
 	if g := run.Gate().Guard; g.Name != pipeline.GuardNoTests || !strings.Contains(g.Detail, "no check started") {
 		t.Errorf("it waits for %+v", g)
 	}
@@ -211,52 +199,52 @@ func TestNoCheckStarts(t *testing.T) {
 func TestCommandsThatAreNone(t *testing.T) {
 	t.Parallel()
 	tape := strings.Replace(servertest.GreeterTape, "risk: 1\nfindings: []", "risk: 90\nneeds_human: it greets people\nfindings: []", 1)
-	ts := newTestServer(t, testOptions{tape: tape})
-	ts.label("acme")
-	ts.untilState(pipeline.StateWaiting)
+	ts := servertest.New(t, servertest.Options{Tape: tape})
+	ts.Label("acme")
+	ts.UntilState(pipeline.StateWaiting)
 	for _, login := range []string{"bob", "helper[bot]"} {
-		if err := ts.gh.SetPermission(greetRepo, login, "write"); err != nil {
+		if err := ts.GitHub.SetPermission(servertest.Repo, login, "write"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	ts.comment("helper[bot]", "/forge cancel")
-	ts.outcome("issue_comment", "bot")
-	id, err := ts.gh.As("acme").Comment(greetRepo, ts.issue, "I think about it.")
+	ts.Comment("helper[bot]", "/forge cancel")
+	ts.Outcome("issue_comment", "bot")
+	id, err := ts.GitHub.As("acme").Comment(servertest.Repo, ts.Issue, "I think about it.")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := ts.gh.As("acme").EditComment(greetRepo, id, "/forge cancel"); err != nil {
+	if err := ts.GitHub.As("acme").EditComment(servertest.Repo, id, "/forge cancel"); err != nil {
 		t.Fatal(err)
 	}
-	ts.outcome("issue_comment", "only new comments are read")
+	ts.Outcome("issue_comment", "only new comments are read")
 	for _, text := range []string{"```\n/forge cancel\n```", "    /forge cancel", "> /forge cancel", "Please /forge cancel", "/forgery cancel"} {
-		ts.comment("acme", text)
+		ts.Comment("acme", text)
 	}
-	ts.comment("acme", "/forge status")
-	ts.says("is waiting")
+	ts.Comment("acme", "/forge status")
+	ts.Says("is waiting")
 
 	var at sync.WaitGroup
-	at.Go(func() { ts.comment("acme", "/forge approve") })
-	at.Go(func() { ts.comment("bob", "/forge accept") })
+	at.Go(func() { ts.Comment("acme", "/forge approve") })
+	at.Go(func() { ts.Comment("bob", "/forge accept") })
 	at.Wait()
-	run := ts.until("answered", func(r *pipeline.Run) bool { return r.State.Ended() })
+	run := ts.Until("answered", func(r *pipeline.Run) bool { return r.State.Ended() })
 	answers := run.Gates[0].Answers
 	if len(run.Gates) != 1 || len(answers) != 1 {
 		t.Fatalf("gates %+v", run.Gates)
 	}
 	if answers[0].Choice == "approve" {
-		ts.outcome("issue_comment", "answered:") // the other one came too late, and is told so
+		ts.Outcome("issue_comment", "answered:") // the other one came too late, and is told so
 	}
 	pull := run.Published.Pull.Number
-	if _, err := ts.gh.As("bob").Comment(greetRepo, pull, "/forge continue 2"); err != nil {
+	if _, err := ts.GitHub.As("bob").Comment(servertest.Repo, pull, "/forge continue 2"); err != nil {
 		t.Fatal(err)
 	}
-	ts.says("is reviewed and tested again")
-	if err := ts.gh.As("acme").Close(greetRepo, pull); err != nil {
+	ts.Says("is reviewed and tested again")
+	if err := ts.GitHub.As("acme").Close(servertest.Repo, pull); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ts.gh.As("acme").Comment(greetRepo, pull, "/forge stop"); err != nil {
+	if _, err := ts.GitHub.As("acme").Comment(servertest.Repo, pull, "/forge stop"); err != nil {
 		t.Fatal(err)
 	}
-	ts.says("so `stop` changes nothing")
+	ts.Says("so `stop` changes nothing")
 }

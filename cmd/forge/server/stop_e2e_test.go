@@ -1,6 +1,6 @@
 //go:build e2e
 
-package server
+package server_test
 
 import (
 	"math/rand/v2"
@@ -25,9 +25,9 @@ func TestStopAtAnyMoment(t *testing.T) {
 		stops = n
 	}
 	slow := "sleep 0.4\n" + servertest.Greeter()["test.sh"]
-	ts := newTestServer(t, testOptions{files: map[string]string{"test.sh": slow}})
-	ts.label("acme")
-	first := ts.untilState(pipeline.StateVerified)
+	ts := servertest.New(t, servertest.Options{Files: map[string]string{"test.sh": slow}})
+	ts.Label("acme")
+	first := ts.UntilState(pipeline.StateVerified)
 	lasts := first.Updated.Sub(first.Started)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d, %d stops, a run lasts %s", seed, stops, lasts)
@@ -35,17 +35,17 @@ func TestStopAtAnyMoment(t *testing.T) {
 	var slowest time.Duration
 	phases := map[pipeline.Phase]int{}
 	for done := 0; done < stops; {
-		issue, err := ts.gh.As("acme").OpenIssue(greetRepo, "The greeting lacks its comma", "It prints `hello Ann`.")
+		issue, err := ts.GitHub.As("acme").OpenIssue(servertest.Repo, "The greeting lacks its comma", "It prints `hello Ann`.")
 		if err != nil {
 			t.Fatal(err)
 		}
-		ts.issue = issue
-		ts.label("acme")
-		ts.until("of the issue", func(r *pipeline.Run) bool { return r.Task.Issue == issue })
+		ts.Issue = issue
+		ts.Label("acme")
+		ts.Until("of the issue", func(r *pipeline.Run) bool { return r.Task.Issue == issue })
 		wait(random.IntN(int(lasts.Milliseconds())))
 		begun := time.Now()
-		ts.comment("acme", "/forge stop")
-		run := ts.until("stopped, or ended before", func(r *pipeline.Run) bool {
+		ts.Comment("acme", "/forge stop")
+		run := ts.Until("stopped, or ended before", func(r *pipeline.Run) bool {
 			return r.Task.Issue == issue && (r.State == pipeline.StateStopped || r.State.Ended())
 		})
 		took := time.Since(begun)
@@ -56,15 +56,15 @@ func TestStopAtAnyMoment(t *testing.T) {
 		if took > 5*time.Second {
 			t.Errorf("stop %d took %s", done, took)
 		}
-		if slices.Contains(ts.s.exec.Open(), run.ID) {
+		if slices.Contains(ts.Forge.OpenRuns(), run.ID) {
 			t.Errorf("stop %d: its workspace is still open", done)
 		}
-		ts.checkStopped(run)
+		checkStopped(ts, run)
 		if run.Active != nil {
 			phases[run.Active.Phase]++
 		}
-		ts.comment("acme", "/forge cancel")
-		ts.until("cancelled", func(r *pipeline.Run) bool { return r.Task.Issue == issue && r.State == pipeline.StateCancelled })
+		ts.Comment("acme", "/forge cancel")
+		ts.Until("cancelled", func(r *pipeline.Run) bool { return r.Task.Issue == issue && r.State == pipeline.StateCancelled })
 		done++
 	}
 	t.Logf("the slowest stop took %s; stopped in %v", slowest.Round(time.Millisecond), phases)
@@ -72,32 +72,32 @@ func TestStopAtAnyMoment(t *testing.T) {
 
 // checkStopped wants the comment, the label, the branch and the check run of a
 // stopped run to say the same.
-func (ts *testServer) checkStopped(run *pipeline.Run) {
-	ts.t.Helper()
-	i, err := ts.gh.Issue(greetRepo, run.Task.Issue)
+func checkStopped(ts *servertest.Server, run *pipeline.Run) {
+	ts.T.Helper()
+	i, err := ts.GitHub.Issue(servertest.Repo, run.Task.Issue)
 	if err != nil {
-		ts.t.Fatal(err)
+		ts.T.Fatal(err)
 	}
 	if !slices.Contains(i.Labels, "forge") {
-		ts.t.Errorf("issue %d has the labels %q", i.Number, i.Labels)
+		ts.T.Errorf("issue %d has the labels %q", i.Number, i.Labels)
 	}
 	if !slices.ContainsFunc(i.Comments, func(c githubtest.Comment) bool { return strings.Contains(c.Body, "Forge was stopped") }) {
-		ts.t.Errorf("no comment of issue %d says that Forge was stopped: %+v", i.Number, i.Comments)
+		ts.T.Errorf("no comment of issue %d says that Forge was stopped: %+v", i.Number, i.Comments)
 	}
-	head, _ := ts.gh.Head(greetRepo, run.Branch) // "" before the first push
+	head, _ := ts.GitHub.Head(servertest.Repo, run.Branch) // "" before the first push
 	if head != run.Published.Head || run.Head != run.Base && head != run.Head {
-		ts.t.Errorf("the branch is at %q; the run shows %q and has made %q from %q", head, run.Published.Head, run.Head, run.Base)
+		ts.T.Errorf("the branch is at %q; the run shows %q and has made %q from %q", head, run.Published.Head, run.Head, run.Base)
 	}
 	if run.Published.Pull == nil {
 		return
 	}
-	pulls, err := ts.gh.Pulls(greetRepo)
+	pulls, err := ts.GitHub.Pulls(servertest.Repo)
 	if err != nil {
-		ts.t.Fatal(err)
+		ts.T.Fatal(err)
 	}
 	for _, p := range pulls {
 		if p.Branch == run.Branch && (len(p.Checks) != 1 || p.Checks[0].Status != "completed" || p.Checks[0].Conclusion != "neutral" || !p.Draft) {
-			ts.t.Errorf("pull request #%d, draft: %v, has the check runs %+v", p.Number, p.Draft, p.Checks)
+			ts.T.Errorf("pull request #%d, draft: %v, has the check runs %+v", p.Number, p.Draft, p.Checks)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 //go:build e2e
 
-package server
+package server_test
 
 import (
 	"bytes"
@@ -27,6 +27,8 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"forge/cmd/forge/incidents"
+	"forge/cmd/forge/server"
+	"forge/cmd/forge/server/servertest"
 	"forge/cmd/forge/settings"
 	"forge/cmd/forge/shipping"
 	"forge/github/githubtest"
@@ -122,7 +124,7 @@ func mustURL(t *testing.T, s string) *url.URL {
 // deployer does for a repository what its own program for deployments does: it builds the
 // commit of each deployment, runs it in the place of what ran before, and says how it went.
 type deployer struct {
-	ts      *testServer
+	ts      *servertest.Server
 	dir     string
 	address string
 	env     []string
@@ -136,8 +138,8 @@ func (d *deployer) follow(ctx context.Context) {
 	done := map[int64]bool{}
 	for {
 		var next githubtest.Deployed
-		if d.ts.gh.Wait(ctx, func() bool {
-			list := d.ts.gh.Deployments(greetRepo)
+		if d.ts.GitHub.Wait(ctx, func() bool {
+			list := d.ts.GitHub.Deployments(servertest.Repo)
 			n := slices.IndexFunc(list, func(o githubtest.Deployed) bool { return !done[o.ID] })
 			if n >= 0 {
 				next = list[n]
@@ -152,7 +154,7 @@ func (d *deployer) follow(ctx context.Context) {
 		if err := d.deploy(ctx, next.SHA); err != nil {
 			state, words = "failure", text.Clip(err.Error(), 100)
 			if ctx.Err() == nil {
-				d.ts.t.Errorf("deploy %s: %v", next.SHA, err)
+				d.ts.T.Errorf("deploy %s: %v", next.SHA, err)
 			}
 		}
 		d.say(next.ID, state, words)
@@ -160,15 +162,15 @@ func (d *deployer) follow(ctx context.Context) {
 }
 
 func (d *deployer) say(id int64, state, words string) {
-	if err := d.ts.gh.As("acme").DeploymentStatus(greetRepo, id, state, words); err != nil {
-		d.ts.t.Error(err)
+	if err := d.ts.GitHub.As("acme").DeploymentStatus(servertest.Repo, id, state, words); err != nil {
+		d.ts.T.Error(err)
 	}
 }
 
 func (d *deployer) deploy(ctx context.Context, sha string) error {
 	src := filepath.Join(d.dir, sha)
 	for _, name := range []string{"go.mod", "main.go", "price/price.go"} {
-		body, err := d.ts.gh.File(greetRepo, sha, name)
+		body, err := d.ts.GitHub.File(servertest.Repo, sha, name)
 		if err != nil {
 			return err
 		}
@@ -269,16 +271,16 @@ func TestProductionStory(t *testing.T) {
 	var later atomic.Int64
 	shopAt, alertAt, promAt, forgeAt := freeAddress(t), freeAddress(t), freeAddress(t), freeAddress(t)
 	const reports = "0123456789abcdef-reports"
-	ts := newTestServer(t, testOptions{deploys: true, files: files, title: good, body: "Who has been here before pays 90.",
-		now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) },
-		env: map[string]string{"FORGE_MODEL": "openai/tape", "OPENAI_BASE_URL": model + "/v1", "OPENAI_API_KEY": providerKey, "FORGE_LISTEN": forgeAt},
-		wire: func(o *Options) {
+	ts := servertest.New(t, servertest.Options{Deploys: true, Files: files, Title: good, Body: "Who has been here before pays 90.",
+		Now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) },
+		Env: map[string]string{"FORGE_MODEL": "openai/tape", "OPENAI_BASE_URL": model + "/v1", "OPENAI_API_KEY": providerKey, "FORGE_LISTEN": forgeAt},
+		Wire: func(o *server.Options) {
 			o.Config.Hooks = []settings.Hook{
-				{Name: "prom", Kind: "alertmanager", Secret: settings.NewSecret(promToken), Repo: greetRepo, PerMinute: 600},
-				{Name: "reports", Kind: "generic", Secret: settings.NewSecret(reports), Repo: greetRepo, PerMinute: 600}}
-			o.Config.HealthChecks = []settings.HealthCheck{{Name: "shop", URL: "http://" + shopAt + "/healthz", Repo: greetRepo, Expect: 200,
+				{Name: "prom", Kind: "alertmanager", Secret: settings.NewSecret(promToken), Repo: servertest.Repo, PerMinute: 600},
+				{Name: "reports", Kind: "generic", Secret: settings.NewSecret(reports), Repo: servertest.Repo, PerMinute: 600}}
+			o.Config.HealthChecks = []settings.HealthCheck{{Name: "shop", URL: "http://" + shopAt + "/healthz", Repo: servertest.Repo, Expect: 200,
 				Every: time.Hour, Fails: 3, Private: true}}
-			o.Config.Queries = []settings.Query{{Name: "error_rate", Repo: greetRepo, Max: 0.02, Window: 10 * time.Minute,
+			o.Config.Queries = []settings.Query{{Name: "error_rate", Repo: servertest.Repo, Max: 0.02, Window: 10 * time.Minute,
 				Query:      "sum(rate(http_errors_total[5s])) / sum(rate(http_requests_total[5s]))",
 				Prometheus: settings.Prometheus{Name: "main", URL: ahead(t, promAt)}}}
 		}})
@@ -289,7 +291,7 @@ func TestProductionStory(t *testing.T) {
 	t.Cleanup(func() { stop(); beside.Wait(); d.stop() })
 	defer func() {
 		if t.Failed() {
-			for _, e := range ts.log(1) {
+			for _, e := range log(ts, 1) {
 				t.Logf("%s %s: %s", e.At.Format(time.TimeOnly), e.Type, incidents.EventLine(e))
 			}
 		}
@@ -297,17 +299,17 @@ func TestProductionStory(t *testing.T) {
 	var served, failed atomic.Int64
 	beside.Go(func() { d.follow(ctx) })
 	beside.Go(func() { customers(ctx, shopAt, &served, &failed) })
-	monitors(t, dir, alertAt, promAt, shopAt, ts.s.URL)
+	monitors(t, dir, alertAt, promAt, shopAt, ts.Forge.URL)
 
-	_, err = ts.gh.As("acme").Deploy(greetRepo, "production", "main")
-	ts.must(err)
-	ts.deployed(1)
+	_, err = ts.GitHub.As("acme").Deploy(servertest.Repo, "production", "main")
+	ts.Must(err)
+	ts.Deployed(1)
 	minutes := func(n int) {
 		t.Helper()
 		for range n {
 			later.Add(int64(time.Minute))
-			ts.must(ts.s.incidents.Bake(t.Context()))
-			ts.must(ts.s.shipping.Round(t.Context()))
+			ts.Must(ts.Forge.Incidents.Bake(t.Context()))
+			ts.Must(ts.Forge.Shipping.Round(t.Context()))
 		}
 	}
 	// ships brings a run's work into production, and waits until it is deployed.
@@ -316,20 +318,20 @@ func TestProductionStory(t *testing.T) {
 		state := func(want shipping.State) {
 			t.Helper()
 			for deadline := time.Now().Add(2 * time.Minute); ; {
-				s, err := shipping.Of(t.Context(), ts.s.DB, run.ID)
+				s, err := shipping.Of(t.Context(), ts.Forge.DB, run.ID)
 				if err == nil && s.State == want {
 					return
 				}
 				if time.Now().After(deadline) {
-					t.Fatalf("run %d is never %s on its way: %+v %v\n%s", run.ID, want, s, err, ts.comments())
+					t.Fatalf("run %d is never %s on its way: %+v %v\n%s", run.ID, want, s, err, ts.Comments())
 				}
 				<-time.After(50 * time.Millisecond)
 			}
 		}
 		state(shipping.Asking)
-		_, err := ts.gh.As("acme").Comment(greetRepo, run.Published.Pull.Number, "/forge ship approve "+text.ShortSHA(run.Head))
-		ts.must(err)
-		ts.deployed(deployments)
+		_, err := ts.GitHub.As("acme").Comment(servertest.Repo, run.Published.Pull.Number, "/forge ship approve "+text.ShortSHA(run.Head))
+		ts.Must(err)
+		ts.Deployed(deployments)
 		state(shipping.Watching)
 	}
 	// healthy waits until the watch over a run's work says so.
@@ -337,51 +339,51 @@ func TestProductionStory(t *testing.T) {
 		t.Helper()
 		for range 10 {
 			minutes(1)
-			s, err := shipping.Of(t.Context(), ts.s.DB, run.ID)
-			ts.must(err)
+			s, err := shipping.Of(t.Context(), ts.Forge.DB, run.ID)
+			ts.Must(err)
 			if s.State == shipping.Done {
 				return
 			}
 			<-time.After(2 * time.Second) // Prometheus looks every second
 		}
-		s, _ := shipping.Of(t.Context(), ts.s.DB, run.ID)
+		s, _ := shipping.Of(t.Context(), ts.Forge.DB, run.ID)
 		t.Fatalf("run %d is never healthy in production: %+v, %+v", run.ID, s, s.Question)
 	}
 	verified := func(issue int) *pipeline.Run {
 		t.Helper()
-		run, _ := ts.within(5*time.Minute, func(r *pipeline.Run) bool {
+		run, _ := ts.Within(5*time.Minute, func(r *pipeline.Run) bool {
 			return r.Task.Issue == issue && (r.State.Ended() || r.State == pipeline.StateWaiting)
 		})
 		if run == nil || run.State != pipeline.StateVerified {
-			t.Fatalf("run on #%d: %+v:\n%s", issue, run, ts.comments())
+			t.Fatalf("run on #%d: %+v:\n%s", issue, run, ts.Comments())
 		}
 		return run
 	}
 
-	ts.label("acme")
-	first := verified(ts.issue)
+	ts.Label("acme")
+	first := verified(ts.Issue)
 	ships(first, 2)
 	healthy(first)
-	ts.says("; in production, healthy since ")
+	ts.Says("; in production, healthy since ")
 	before := d.runs()
 	later.Store(0) // from here on time is Prometheus' time
 
-	ts.issue, err = ts.gh.As("acme").OpenIssue(greetRepo, bad, "A gift for each visit, four kinds in turn.")
-	ts.must(err)
-	ts.label("acme")
-	second := verified(ts.issue)
+	ts.Issue, err = ts.GitHub.As("acme").OpenIssue(servertest.Repo, bad, "A gift for each visit, four kinds in turn.")
+	ts.Must(err)
+	ts.Label("acme")
+	second := verified(ts.Issue)
 	ships(second, 3)
 	broken := d.runs()
 	at := time.Now()
 	var heard time.Time
-	i := ts.incident(1, func(i *production.Incident) bool {
+	i := ts.Incident(1, func(i *production.Incident) bool {
 		if heard.IsZero() && slices.ContainsFunc(append(i.Joined, i.Group), func(g string) bool { return strings.Contains(g, "/anomaly/") }) {
 			heard = time.Now()
 		}
 		return !heard.IsZero() && i.Act(production.AnswerRollBack) != nil && i.Act(production.AnswerRollBack).State == production.ActDone
 	})
 	fired := i.Last.Since
-	for _, e := range ts.log(1) {
+	for _, e := range log(ts, 1) {
 		if o := e.Data.Observation; o != nil && o.Kind == production.KindAnomaly {
 			fired = o.Since
 			break
@@ -391,40 +393,40 @@ func TestProductionStory(t *testing.T) {
 	if heard.Sub(fired) > 10*time.Second {
 		t.Errorf("the alert was heard of %s after it fired", heard.Sub(fired))
 	}
-	deployments := ts.gh.Deployments(greetRepo)
+	deployments := ts.GitHub.Deployments(servertest.Repo)
 	s := i.Suspects[0]
 	t.Logf("suspected: %s: %s", incidents.SuspectLine(s), strings.Join(s.Why, "; "))
 	if s.Deployment != deployments[2].ID || s.Pull != second.Published.Pull.Number || s.Run != second.ID ||
 		s.File != "price/price.go" || s.Score < production.Attributed {
 		t.Errorf("suspect %+v; want deployment %d, pull request %d, run %d", s, deployments[2].ID, second.Published.Pull.Number, second.ID)
 	}
-	ts.deployed(4)
-	if deployments = ts.gh.Deployments(greetRepo); len(deployments) != 4 || deployments[3].SHA != before ||
+	ts.Deployed(4)
+	if deployments = ts.GitHub.Deployments(servertest.Repo); len(deployments) != 4 || deployments[3].SHA != before ||
 		deployments[3].Task != "rollback" || d.runs() != before || before == broken {
 		t.Fatalf("rolled back to %s: %+v; want %s", d.runs(), deployments, before)
 	}
 	had := failed.Load()
-	ts.incident(1, func(i *production.Incident) bool { // the alert is over
+	ts.Incident(1, func(i *production.Incident) bool { // the alert is over
 		return !slices.ContainsFunc(i.Firing, func(g string) bool { return strings.Contains(g, "/anomaly/") })
 	})
 	if n := failed.Load() - had; n > 0 {
 		t.Errorf("%d requests fail after the roll-back", n)
 	}
 
-	issue := int(ts.incident(1, func(i *production.Incident) bool {
+	issue := int(ts.Incident(1, func(i *production.Incident) bool {
 		return i.Act(production.AnswerRun) != nil && i.Act(production.AnswerRun).State == production.ActDone
 	}).Act(production.AnswerIssue).Number)
 	third := verified(issue)
-	if third.ID != ts.incident(1, func(*production.Incident) bool { return true }).Act(production.AnswerRun).Number {
+	if third.ID != ts.Incident(1, func(*production.Incident) bool { return true }).Act(production.AnswerRun).Number {
 		t.Errorf("run %d is another one", third.ID)
 	}
-	for n := 0; n < 8 && ts.incident(1, func(*production.Incident) bool { return true }).State.Active(); n++ {
+	for n := 0; n < 8 && ts.Incident(1, func(*production.Incident) bool { return true }).State.Active(); n++ {
 		later.Add(int64(15 * time.Minute))
-		ts.must(ts.s.incidents.Tick(t.Context()))
+		ts.Must(ts.Forge.Incidents.Tick(t.Context()))
 	}
-	ts.incident(1, func(i *production.Incident) bool { return i.State == production.StateResolved })
-	ts.s.incidents.Wake()
-	ts.learnings("what escaped", func(list []pipeline.Learning) bool {
+	ts.Incident(1, func(i *production.Incident) bool { return i.State == production.StateResolved })
+	ts.Forge.Incidents.Wake()
+	ts.Learnings("what escaped", func(list []pipeline.Learning) bool {
 		return slices.ContainsFunc(list, func(l pipeline.Learning) bool {
 			return l.Source == pipeline.SourceGap && l.State == pipeline.LearningActive && strings.Contains(l.Content, "price/price.go")
 		})
@@ -436,10 +438,10 @@ func TestProductionStory(t *testing.T) {
 		t.Errorf("%s runs", after)
 	}
 	resp, err := http.Get("http://" + shopAt + "/buy?customer=4") // whom the second failed
-	ts.must(err)
+	ts.Must(err)
 	resp.Body.Close()
-	rows, err := ts.s.DB.Incidents(t.Context(), store.IncidentFilter{})
-	ts.must(err)
+	rows, err := ts.Forge.DB.Incidents(t.Context(), store.IncidentFilter{})
+	ts.Must(err)
 	if resp.StatusCode != http.StatusOK || len(rows) != 1 {
 		t.Errorf("customer 4: %d; %d incidents", resp.StatusCode, len(rows))
 	}
@@ -447,10 +449,10 @@ func TestProductionStory(t *testing.T) {
 }
 
 // log is the log of an incident.
-func (ts *testServer) log(id int64) []production.Event {
-	ts.t.Helper()
-	list, err := incidents.Log(ts.t.Context(), ts.s.DB, id)
-	ts.must(err)
+func log(ts *servertest.Server, id int64) []production.Event {
+	ts.T.Helper()
+	list, err := incidents.Log(ts.T.Context(), ts.Forge.DB, id)
+	ts.Must(err)
 	return list
 }
 
@@ -516,7 +518,7 @@ func started(t *testing.T, name string, args ...string) {
 func answers(t *testing.T, url string) {
 	t.Helper()
 	var err error
-	eventually(t, func() bool {
+	servertest.Eventually(t, func() bool {
 		var resp *http.Response
 		if resp, err = http.Get(url); err != nil {
 			return false

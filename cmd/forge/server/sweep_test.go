@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"forge/cmd/forge/server/servertest"
 	"forge/github/githubtest"
 	"forge/pipeline/store"
 )
@@ -18,28 +19,28 @@ const listedAfter = 10 * time.Second
 func TestMissedDeliveryWithinTwoMinutes(t *testing.T) {
 	t.Parallel()
 	c := &clock{}
-	ts := newTestServer(t, testOptions{now: c.now, hubNow: c.now})
-	settled := func() { ts.must(ts.gh.Settle(t.Context())) }
+	ts := servertest.New(t, servertest.Options{Now: c.now, HubNow: c.now})
+	settled := func() { ts.Must(ts.GitHub.Settle(t.Context())) }
 	settled()
 	first, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	ts.must(ts.gh.Wait(first, func() bool { // the server's own first sweep has its list
-		return slices.ContainsFunc(ts.gh.Calls(), func(c githubtest.Call) bool { return c.Operation == "apps/list-webhook-deliveries" })
+	ts.Must(ts.GitHub.Wait(first, func() bool { // the server's own first sweep has its list
+		return slices.ContainsFunc(ts.GitHub.Calls(), func(c githubtest.Call) bool { return c.Operation == "apps/list-webhook-deliveries" })
 	}))
 	c.advance(time.Second)
-	ts.gh.SetHook("http://gone.invalid/webhook")
+	ts.GitHub.SetHook("http://gone.invalid/webhook")
 	settled()
-	ts.comment("acme", "nothing to do")
+	ts.Comment("acme", "nothing to do")
 	settled()
-	log := ts.gh.Deliveries()
+	log := ts.GitHub.Deliveries()
 	lost := log[len(log)-1]
 	if lost.StatusCode != 0 || lost.Event != "issue_comment" {
 		t.Fatalf("the comment was not lost: %+v", lost)
 	}
-	ts.gh.SetHook(ts.s.URL + "/webhook")
+	ts.GitHub.SetHook(ts.Forge.URL + "/webhook")
 	there := func() bool {
 		settled()
-		_, err := ts.s.DB.Delivery(t.Context(), lost.GUID)
+		_, err := ts.Forge.DB.Delivery(t.Context(), lost.GUID)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			t.Error(err)
 		}
@@ -50,7 +51,7 @@ func TestMissedDeliveryWithinTwoMinutes(t *testing.T) {
 	}
 	// A sweep has just ended when the delivery gets lost: time passes as the loop asks for.
 	begun, again := c.now(), false
-	ts.s.sweep(t.Context(), func(_ context.Context, d time.Duration) bool {
+	ts.Forge.Sweep(t.Context(), func(_ context.Context, d time.Duration) bool {
 		if again && (there() || c.now().Sub(begun) > 10*time.Minute) {
 			return false
 		}

@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"encoding/json"
@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
+	"forge/cmd/forge/server/servertest"
 	"forge/pipeline"
 )
 
@@ -18,11 +19,11 @@ import (
 func TestQuickTrackIsAsItWas(t *testing.T) {
 	t.Parallel()
 	played := func(settings string) (events []string, start string, usage pipeline.Usage) {
-		ts := newTestServer(t, testOptions{files: map[string]string{".github/forge.yml": "tests:\n  commands: [sh test.sh]\n" + settings}})
-		ts.label("acme")
-		run := ts.untilState(pipeline.StateVerified)
-		log, err := ts.s.DB.Events(t.Context(), run.ID, 0)
-		ts.must(err)
+		ts := servertest.New(t, servertest.Options{Files: map[string]string{".github/forge.yml": "tests:\n  commands: [sh test.sh]\n" + settings}})
+		ts.Label("acme")
+		run := ts.UntilState(pipeline.StateVerified)
+		log, err := ts.Forge.DB.Events(t.Context(), run.ID, 0)
+		ts.Must(err)
 		for _, e := range log {
 			if e.Type == pipeline.EventRunVerified { // what comes after it has no order
 				break
@@ -30,7 +31,7 @@ func TestQuickTrackIsAsItWas(t *testing.T) {
 			events = append(events, fmt.Sprintf("%s %s %s", e.ID, e.Type, e.Source))
 		}
 		text, err := json.Marshal(log[0].Data.Start)
-		ts.must(err)
+		ts.Must(err)
 		return events, string(text), run.Usage
 	}
 	events, start, usage := played("")
@@ -66,18 +67,18 @@ func TestRolesSurviveARestart(t *testing.T) {
 			o, _ := s.read(t, ar)
 			reached := make(chan struct{})
 			once := sync.OnceFunc(func() { close(reached) })
-			o.on = func(_ *testServer, _ *pipeline.Run, e pipeline.Event) {
+			o.On = func(_ *servertest.Server, _ *pipeline.Run, e pipeline.Event) {
 				if e.Source == source || string(e.Type) == source || "agent:"+settling(e) == source {
 					once()
 				}
 			}
-			ts := newTestServer(t, o)
-			ts.label("acme")
+			ts := servertest.New(t, o)
+			ts.Label("acme")
 			<-reached
-			ts.restart()
-			run := ts.untilState(pipeline.StateVerified)
-			log, err := ts.s.DB.Events(t.Context(), run.ID, 0)
-			ts.must(err)
+			ts.Restart()
+			run := ts.UntilState(pipeline.StateVerified)
+			log, err := ts.Forge.DB.Events(t.Context(), run.ID, 0)
+			ts.Must(err)
 			results := map[pipeline.Phase]int{}
 			for _, e := range log {
 				if e.Type == pipeline.EventPhaseCompleted {

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -22,6 +23,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/deps"
 	"forge/pipeline/sandbox"
 	"forge/pipeline/workspace"
 )
@@ -262,3 +264,11 @@ func (w *space) Use(_ context.Context, key string, use workspace.Use) error {
 }
 
 func (w *space) Layer() workspace.Layer { return w.layer }
+
+// GoAlone answers what tools there are, which takes a second where there are many.
+func GoAlone(_ string, c workspace.Command) (workspace.Result, bool) {
+	if slices.Contains(c.Args, deps.ToolScript) || slices.Contains(c.Args, deps.MoreToolScript) {
+		return workspace.Result{Stdout: []byte("go go1.26\n")}, true
+	}
+	return workspace.Result{}, false
+}

@@ -1,4 +1,4 @@
-package server
+package shipping_test
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"forge/cmd/forge/server"
 	"forge/cmd/forge/server/servertest"
 	"forge/cmd/forge/settings"
 	"forge/cmd/forge/shipping"
@@ -31,7 +32,7 @@ import (
 
 // harbour is a server whose repository ships, with a service in each of two environments.
 type harbour struct {
-	*testServer
+	*servertest.Server
 	later atomic.Int64
 	sick  atomic.Value // environment whose service is not healthy
 	head  string       // that was verified
@@ -43,17 +44,17 @@ type harbour struct {
 const shipBoth = "ship: {enabled: true, merge: squash, environments: [staging, production], ask: [production], bake_minutes: 2}\n"
 
 // newHarbour begins a run, and waits until it is verified.
-func newHarbour(t *testing.T, ship string, o testOptions) *harbour {
+func newHarbour(t *testing.T, ship string, o servertest.Options) *harbour {
 	t.Helper()
 	h := &harbour{}
 	h.sick.Store("")
-	o.now = func() time.Time { return time.Now().Add(time.Duration(h.later.Load())) }
-	o.files = maps.Clone(o.files)
-	if o.files == nil {
-		o.files = map[string]string{}
+	o.Now = h.now
+	o.Files = maps.Clone(o.Files)
+	if o.Files == nil {
+		o.Files = map[string]string{}
 	}
-	o.files[".github/forge.yml"] = servertest.Greeter()[".github/forge.yml"] + ship
-	o.wire = func(w *Options) {
+	o.Files[".github/forge.yml"] = servertest.Greeter()[".github/forge.yml"] + ship
+	o.Wire = func(w *server.Options) {
 		for _, env := range []string{"staging", "production"} {
 			service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				if h.sick.Load() == env {
@@ -62,30 +63,30 @@ func newHarbour(t *testing.T, ship string, o testOptions) *harbour {
 			}))
 			t.Cleanup(service.Close)
 			w.Config.HealthChecks = append(w.Config.HealthChecks,
-				settings.HealthCheck{Name: env, URL: service.URL, Repo: greetRepo, Environment: env, Expect: 200, Every: time.Hour, Fails: 3, Private: true})
+				settings.HealthCheck{Name: env, URL: service.URL, Repo: servertest.Repo, Environment: env, Expect: 200, Every: time.Hour, Fails: 3, Private: true})
 		}
 	}
-	h.testServer = newTestServer(t, o)
-	h.label("acme")
-	h.verified = h.untilState(pipeline.StateVerified)
+	h.Server = servertest.New(t, o)
+	h.Label("acme")
+	h.verified = h.UntilState(pipeline.StateVerified)
 	h.head, h.pull = h.verified.Head, h.verified.Published.Pull.Number
 	return h
 }
 
 // answers says something in the pull request.
 func (h *harbour) answers(who, format string, args ...any) {
-	h.t.Helper()
-	_, err := h.gh.As(who).Comment(greetRepo, h.pull, fmt.Sprintf("/forge ship "+format, args...))
-	h.must(err)
+	h.T.Helper()
+	_, err := h.GitHub.As(who).Comment(servertest.Repo, h.pull, fmt.Sprintf("/forge ship "+format, args...))
+	h.Must(err)
 }
 
 // waits waits until the work is there on its way.
 func (h *harbour) waits(state shipping.State) *shipping.Ship {
-	h.t.Helper()
+	h.T.Helper()
 	var s *shipping.Ship
 	var err error
-	eventually(h.t, func() bool {
-		s, err = shipping.Of(h.t.Context(), h.s.DB, h.verified.ID)
+	servertest.Eventually(h.T, func() bool {
+		s, err = shipping.Of(h.T.Context(), h.Forge.DB, h.verified.ID)
 		return err == nil && s.State == state && len(s.Say) == 0
 	}, func() string { return fmt.Sprintf("shipping never came to %s: %+v, %v", state, s, err) })
 	return s
@@ -93,36 +94,38 @@ func (h *harbour) waits(state shipping.State) *shipping.Ship {
 
 // made waits until so many deployments are there, and returns the last.
 func (h *harbour) made(n int) githubtest.Deployed {
-	h.t.Helper()
-	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute)
+	h.T.Helper()
+	ctx, cancel := context.WithTimeout(h.T.Context(), time.Minute)
 	defer cancel()
-	if err := h.gh.Wait(ctx, func() bool { return len(h.gh.Deployments(greetRepo)) >= n }); err != nil {
-		h.t.Fatalf("there are %d deployments, want %d", len(h.gh.Deployments(greetRepo)), n)
+	if err := h.GitHub.Wait(ctx, func() bool { return len(h.GitHub.Deployments(servertest.Repo)) >= n }); err != nil {
+		h.T.Fatalf("there are %d deployments, want %d", len(h.GitHub.Deployments(servertest.Repo)), n)
 	}
-	return h.gh.Deployments(greetRepo)[n-1]
+	return h.GitHub.Deployments(servertest.Repo)[n-1]
 }
 
 func (h *harbour) status(id int64, state string) {
-	h.t.Helper()
-	h.must(h.gh.As("acme").DeploymentStatus(greetRepo, id, state, ""))
+	h.T.Helper()
+	h.Must(h.GitHub.As("acme").DeploymentStatus(servertest.Repo, id, state, ""))
 }
+
+func (h *harbour) now() time.Time { return time.Now().Add(time.Duration(h.later.Load())) }
 
 // minutes lets time pass, with what is done each minute.
 func (h *harbour) minutes(n int) {
-	h.t.Helper()
+	h.T.Helper()
 	for range n {
 		h.later.Add(int64(time.Minute))
-		h.must(h.s.incidents.Bake(h.t.Context()))
-		h.must(h.s.shipping.Round(h.t.Context()))
+		h.Must(h.Forge.Incidents.Bake(h.T.Context()))
+		h.Must(h.Forge.Shipping.Round(h.T.Context()))
 	}
 }
 
 func (h *harbour) counts(want map[string]int) {
-	h.t.Helper()
-	made := h.gh.Mutations()
+	h.T.Helper()
+	made := h.GitHub.Mutations()
 	for op, n := range want {
 		if made[op] != n {
-			h.t.Errorf("%s: %d, want %d", op, made[op], n)
+			h.T.Errorf("%s: %d, want %d", op, made[op], n)
 		}
 	}
 }
@@ -132,14 +135,14 @@ func (h *harbour) counts(want map[string]int) {
 // Who may not write agrees to nothing. Covers V12.
 func TestShip(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t, shipBoth, testOptions{deploys: true})
-	h.says(fmt.Sprintf("`/forge ship approve %s` — this pull request is merged into main at %[1]s, and at no other head (squash)", text.ShortSHA(h.head)))
-	h.says("and at no other head (squash); then a deployment to staging is made")
+	h := newHarbour(t, shipBoth, servertest.Options{Deploys: true})
+	h.Says(fmt.Sprintf("`/forge ship approve %s` — this pull request is merged into main at %[1]s, and at no other head (squash)", text.ShortSHA(h.head)))
+	h.Says("and at no other head (squash); then a deployment to staging is made")
 	h.waits(shipping.Asking)
 	h.answers("stranger", "approve %s", text.ShortSHA(h.head))
-	h.outcome("issue_comment", "stranger may not command Forge")
+	h.Outcome("issue_comment", "stranger may not command Forge")
 	h.answers("acme", "approve staging")
-	h.outcome("issue_comment", "ship: answered: Nothing was done.")
+	h.Outcome("issue_comment", "ship: answered: Nothing was done.")
 	h.counts(map[string]int{"pulls/merge": 0, "repos/create-deployment": 0})
 	h.answers("acme", "approve %s", text.ShortSHA(h.head))
 	staging := h.made(1)
@@ -150,9 +153,9 @@ func TestShip(t *testing.T) {
 	h.status(staging.ID, "success")
 	h.waits(shipping.Watching)
 	h.answers("acme", "approve production") // nobody has asked yet
-	h.outcome("issue_comment", "Shipping is at: watching")
+	h.Outcome("issue_comment", "Shipping is at: watching")
 	h.minutes(3)
-	h.says("**Deploy to production?**")
+	h.Says("**Deploy to production?**")
 	h.answers("acme", "approve production")
 	production := h.made(2)
 	if production.Environment != "production" || production.SHA != staging.SHA {
@@ -162,16 +165,16 @@ func TestShip(t *testing.T) {
 	h.waits(shipping.Watching)
 	h.minutes(3)
 	h.waits(shipping.Done)
-	h.says("**Shipped**: merged as ")
-	h.says(fmt.Sprintf("| production | %d | acme | ", production.ID))
-	h.says("; in production, healthy since ")
+	h.Says("**Shipped**: merged as ")
+	h.Says(fmt.Sprintf("| production | %d | acme | ", production.ID))
+	h.Says("; in production, healthy since ")
 	h.counts(map[string]int{"pulls/merge": 1, "repos/create-deployment": 2})
-	if all := h.comments(); strings.Count(all, "**Ship this?**") != 1 || strings.Count(all, "**Shipped**") != 1 {
+	if all := h.Comments(); strings.Count(all, "**Ship this?**") != 1 || strings.Count(all, "**Shipped**") != 1 {
 		t.Errorf("people are told more than once:\n%s", all)
 	}
 	h.logged("ship.asked  ", "ship.merged  ", "ship.deployed staging healthy", "ship.asked production ", "ship.deployed production healthy", "ship.finished  ")
-	run, err := h.s.DB.Load(t.Context(), h.verified.ID)
-	h.must(err)
+	run, err := h.Forge.DB.Load(t.Context(), h.verified.ID)
+	h.Must(err)
 	if len(run.Shipped) != 2 || run.Shipped[1].By != "acme" || run.Shipped[1].Deployment != production.ID || run.Shipped[1].Commit != production.SHA {
 		t.Errorf("the run has %+v", run.Shipped)
 	}
@@ -179,26 +182,26 @@ func TestShip(t *testing.T) {
 
 // logged wants the run's log to have these steps of shipping, each once.
 func (h *harbour) logged(want ...string) {
-	h.t.Helper()
-	events, err := h.s.DB.Events(h.t.Context(), h.verified.ID, 0)
-	h.must(err)
+	h.T.Helper()
+	events, err := h.Forge.DB.Events(h.T.Context(), h.verified.ID, 0)
+	h.Must(err)
 	var got []string
 	for _, e := range events {
 		if s := e.Data.Ship; s != nil {
 			got = append(got, fmt.Sprintf("%s %s %s", e.Type, s.Environment, s.State))
 			if e.Type == pipeline.EventShipAsked && (len(s.Choices) != 2 || !strings.HasPrefix(s.Question, "**")) {
-				h.t.Errorf("asked %q with the choices %v", s.Question, s.Choices)
+				h.T.Errorf("asked %q with the choices %v", s.Question, s.Choices)
 			}
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		h.t.Errorf("the run's log (- want, + got):\n%s", diff)
+		h.T.Errorf("the run's log (- want, + got):\n%s", diff)
 	}
 }
 
 // approved lets a person agree to the merge.
 func (h *harbour) approved() {
-	h.t.Helper()
+	h.T.Helper()
 	h.waits(shipping.Asking)
 	h.answers("acme", "approve %s", text.ShortSHA(h.head))
 }
@@ -207,22 +210,22 @@ func (h *harbour) approved() {
 // asked about the next one: it stops, and goes on only when they say so knowing that.
 func TestShipTurns(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t, "ship: {enabled: true, environments: [staging, production], ask: [production]}\n", testOptions{deploys: true})
+	h := newHarbour(t, "ship: {enabled: true, environments: [staging, production], ask: [production]}\n", servertest.Options{Deploys: true})
 	h.approved()
 	staging := h.made(1)
 	h.status(staging.ID, "success")
-	h.says("**Deploy to production?**")
+	h.Says("**Deploy to production?**")
 	h.status(staging.ID, "failure")
-	h.says(fmt.Sprintf("**Shipping stopped**: deployment %d to staging ended as failure after it had succeeded.", staging.ID))
+	h.Says(fmt.Sprintf("**Shipping stopped**: deployment %d to staging ended as failure after it had succeeded.", staging.ID))
 	h.answers("acme", "approve production")
-	h.outcome("issue_comment", "ship: answered: Nothing was done.")
+	h.Outcome("issue_comment", "ship: answered: Nothing was done.")
 	h.counts(map[string]int{"repos/create-deployment": 1})
 	h.answers("acme", "again")
-	h.says("**Deploy to production?** Once more, as acme chose.")
+	h.Says("**Deploy to production?** Once more, as acme chose.")
 	h.answers("acme", "approve production")
 	h.status(h.made(2).ID, "success")
 	h.waits(shipping.Done)
-	if all := h.comments(); !strings.Contains(all, "ended as failure after it had succeeded |\n| production") {
+	if all := h.Comments(); !strings.Contains(all, "ended as failure after it had succeeded |\n| production") {
 		t.Errorf("the table does not say how it fares:\n%s", all)
 	}
 }
@@ -230,24 +233,24 @@ func TestShipTurns(t *testing.T) {
 // What was healthy is not any more while people are asked about the next environment.
 func TestShipTurnsUnhealthy(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t, shipBoth, testOptions{deploys: true})
+	h := newHarbour(t, shipBoth, servertest.Options{Deploys: true})
 	h.approved()
 	staging := h.made(1)
 	h.status(staging.ID, "success")
 	h.waits(shipping.Watching)
 	h.minutes(3)
-	h.says("**Deploy to production?**")
-	body, err := json.Marshal(production.Observation{Kind: production.KindAnomaly, Source: "test", Repo: greetRepo, Environment: "staging", Group: "g",
-		Severity: production.SeverityCritical, Status: production.StatusFiring, At: h.s.now(), Title: "It fails", Deployment: staging.ID})
-	h.must(err)
-	h.must(h.s.hooks.Take(t.Context(), "late", "check/test", body))
-	h.incident(1, func(i *production.Incident) bool {
+	h.Says("**Deploy to production?**")
+	body, err := json.Marshal(production.Observation{Kind: production.KindAnomaly, Source: "test", Repo: servertest.Repo, Environment: "staging", Group: "g",
+		Severity: production.SeverityCritical, Status: production.StatusFiring, At: h.now(), Title: "It fails", Deployment: staging.ID})
+	h.Must(err)
+	h.Must(h.Forge.Hooks.Take(t.Context(), "late", "check/test", body))
+	h.Incident(1, func(i *production.Incident) bool {
 		return len(i.Suspects) > 0 && i.Suspects[0].Score >= production.Attributed
 	})
 	h.minutes(1)
-	h.says("unhealthy: incident 1.\n\nIt is merged as ")
+	h.Says("unhealthy: incident 1.\n\nIt is merged as ")
 	h.answers("acme", "approve production")
-	h.outcome("issue_comment", "ship: answered: Nothing was done.")
+	h.Outcome("issue_comment", "ship: answered: Nothing was done.")
 	h.counts(map[string]int{"repos/create-deployment": 1})
 }
 
@@ -255,22 +258,22 @@ func TestShipTurnsUnhealthy(t *testing.T) {
 // name may have what means something in Markdown.
 func TestShipByBoxes(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t, "ship: {enabled: true, environments: [\"Prod & <EU>\"], ask: [\"Prod & <EU>\"]}\n", testOptions{deploys: true})
+	h := newHarbour(t, "ship: {enabled: true, environments: [\"Prod & <EU>\"], ask: [\"Prod & <EU>\"]}\n", servertest.Options{Deploys: true})
 	tick := func(choice string) {
 		t.Helper()
-		h.says("[ ] `/forge ship " + choice)
-		comment, nth := h.box("/forge ship " + choice)
-		h.must(h.gh.As("acme").TickBox(greetRepo, comment, nth))
+		h.Says("[ ] `/forge ship " + choice)
+		comment, nth := h.Box("/forge ship " + choice)
+		h.Must(h.GitHub.As("acme").TickBox(servertest.Repo, comment, nth))
 	}
 	tick("approve " + text.ShortSHA(h.head))
-	h.says("as acme chose, unless it has changed by then")
-	h.says("**Deploy to Prod")
+	h.Says("as acme chose, unless it has changed by then")
+	h.Says("**Deploy to Prod")
 	tick("approve Prod")
 	d := h.made(1)
 	h.status(d.ID, "failure")
 	h.waits(shipping.Stopped)
 	tick("again")
-	h.says("Shipping goes on, as acme chose.")
+	h.Says("Shipping goes on, as acme chose.")
 	if d.Environment != "Prod & <EU>" || d.Creator != "forge[bot]" {
 		t.Errorf("%+v", d)
 	}
@@ -279,18 +282,18 @@ func TestShipByBoxes(t *testing.T) {
 // Without the setting nothing is asked, merged, deployed or kept, and the command says so.
 func TestShippingIsOff(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t, "ship: {environments: [staging]}\n", testOptions{deploys: true})
-	before := len(h.gh.Calls())
-	h.s.shipping.Wake(h.verified.ID, true)
-	h.must(h.s.shipping.Round(t.Context()))
-	if _, err := shipping.Of(t.Context(), h.s.DB, h.verified.ID); !errors.Is(err, store.ErrNotFound) {
+	h := newHarbour(t, "ship: {environments: [staging]}\n", servertest.Options{Deploys: true})
+	before := len(h.GitHub.Calls())
+	h.Forge.Shipping.Wake(h.verified.ID, true)
+	h.Must(h.Forge.Shipping.Round(t.Context()))
+	if _, err := shipping.Of(t.Context(), h.Forge.DB, h.verified.ID); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("it is shipped: %v", err)
 	}
-	for _, c := range h.gh.Calls()[before:] {
+	for _, c := range h.GitHub.Calls()[before:] {
 		t.Errorf("a call: %s %s", c.Operation, c.Path)
 	}
 	h.answers("acme", "approve %s", text.ShortSHA(h.head))
-	h.says("Nothing is shipped here")
+	h.Says("Nothing is shipped here")
 	h.counts(map[string]int{"pulls/merge": 0, "repos/create-deployment": 0})
 }
 
@@ -298,21 +301,21 @@ func TestShippingIsOff(t *testing.T) {
 // merged. GitHub itself, too, is asked to merge that head alone.
 func TestShipHeadMoved(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t, shipBoth, testOptions{deploys: true})
+	h := newHarbour(t, shipBoth, servertest.Options{Deploys: true})
 	h.waits(shipping.Asking)
-	h.gh.SetHook("https://forge.invalid/webhook")
+	h.GitHub.SetHook("https://forge.invalid/webhook")
 	words := "#!/bin/sh\necho something else\n"
-	moved, err := h.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: h.verified.Branch, Message: "Something else", Files: map[string]*string{"greet.sh": &words}})
-	h.must(err)
+	moved, err := h.GitHub.As("acme").PushFiles(servertest.Repo, githubtest.Push{Branch: h.verified.Branch, Message: "Something else", Files: map[string]*string{"greet.sh": &words}})
+	h.Must(err)
 	run := h.verified
 	word := work.Word{Repo: run.Repo, Actor: pipeline.Actor{Login: "acme"}, Run: run.ID, Text: "approve " + text.ShortSHA(h.head)}
-	said, err := h.s.shipping.Answer(t.Context(), word)
-	h.must(err)
-	h.says(fmt.Sprintf("Nothing was merged: the head moved from %s, which people agreed to, to %s.", text.ShortSHA(h.head), text.ShortSHA(moved)))
+	said, err := h.Forge.Shipping.Answer(t.Context(), word)
+	h.Must(err)
+	h.Says(fmt.Sprintf("Nothing was merged: the head moved from %s, which people agreed to, to %s.", text.ShortSHA(h.head), text.ShortSHA(moved)))
 	if s := h.waits(shipping.Asking); s.Head != h.head { // it is verified still, as far as Forge knows
 		t.Errorf("%q: %+v", said, s)
 	}
-	err = h.s.github.app.MergeAt(t.Context(), run.Repo, h.pull, h.head, "merge")
+	err = h.Forge.GitHub.App.MergeAt(t.Context(), run.Repo, h.pull, h.head, "merge")
 	var fault *pipeline.Fault
 	if !errors.As(err, &fault) || !fault.Final {
 		t.Errorf("merged at another head: %v", err)
@@ -324,21 +327,21 @@ func TestShipHeadMoved(t *testing.T) {
 // nothing is merged there, and nothing deployed; turned back, people are asked again.
 func TestShipBaseChanged(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t, "ship: {enabled: true, merge: merge, environments: [production]}\n", testOptions{deploys: true})
-	h.says("this pull request is merged into main at " + text.ShortSHA(h.head))
+	h := newHarbour(t, "ship: {enabled: true, merge: merge, environments: [production]}\n", servertest.Options{Deploys: true})
+	h.Says("this pull request is merged into main at " + text.ShortSHA(h.head))
 	h.waits(shipping.Asking)
 	words := "nobody looked at this\n"
-	_, err := h.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: "release", Message: "Of another branch", Files: map[string]*string{"r.txt": &words}})
-	h.must(err)
-	h.must(h.gh.As("acme").Retarget(greetRepo, h.pull, "release"))
+	_, err := h.GitHub.As("acme").PushFiles(servertest.Repo, githubtest.Push{Branch: "release", Message: "Of another branch", Files: map[string]*string{"r.txt": &words}})
+	h.Must(err)
+	h.Must(h.GitHub.As("acme").Retarget(servertest.Repo, h.pull, "release"))
 	h.answers("acme", "approve %s", text.ShortSHA(h.head))
-	h.says("**Shipping stopped**: its base is release, and it was verified for main.")
+	h.Says("**Shipping stopped**: its base is release, and it was verified for main.")
 	h.waits(shipping.Stopped)
 	h.counts(map[string]int{"pulls/merge": 0, "repos/create-deployment": 0})
 	h.answers("acme", "again") // as it is: it is not asked about
-	h.outcome("issue_comment", "Shipping goes on, as acme chose.")
+	h.Outcome("issue_comment", "Shipping goes on, as acme chose.")
 	h.waits(shipping.Stopped)
-	h.must(h.gh.As("acme").Retarget(greetRepo, h.pull, "main"))
+	h.Must(h.GitHub.As("acme").Retarget(servertest.Repo, h.pull, "main"))
 	h.answers("acme", "again")
 	h.approved()
 	h.status(h.made(1).ID, "success")
@@ -349,14 +352,14 @@ func TestShipBaseChanged(t *testing.T) {
 // Who merges it by hand into another branch is told that this is not deployed.
 func TestShipMergedElsewhere(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t, "ship: {enabled: true, merge: merge, environments: [production]}\n", testOptions{deploys: true})
+	h := newHarbour(t, "ship: {enabled: true, merge: merge, environments: [production]}\n", servertest.Options{Deploys: true})
 	h.waits(shipping.Asking)
 	words := "nobody looked at this\n"
-	_, err := h.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: "release", Message: "Of another branch", Files: map[string]*string{"r.txt": &words}})
-	h.must(err)
-	h.must(h.gh.As("acme").Retarget(greetRepo, h.pull, "release"))
-	h.must(h.gh.As("acme").Merge(greetRepo, h.pull))
-	h.says("**Shipping stopped**: it was merged into release, and it was verified for main.")
+	_, err := h.GitHub.As("acme").PushFiles(servertest.Repo, githubtest.Push{Branch: "release", Message: "Of another branch", Files: map[string]*string{"r.txt": &words}})
+	h.Must(err)
+	h.Must(h.GitHub.As("acme").Retarget(servertest.Repo, h.pull, "release"))
+	h.Must(h.GitHub.As("acme").Merge(servertest.Repo, h.pull))
+	h.Says("**Shipping stopped**: it was merged into release, and it was verified for main.")
 	h.counts(map[string]int{"repos/create-deployment": 0})
 }
 
@@ -364,15 +367,15 @@ func TestShipMergedElsewhere(t *testing.T) {
 // another one is made.
 func TestShipDeploymentFails(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t, "ship: {enabled: true, environments: [staging]}\n", testOptions{deploys: true})
+	h := newHarbour(t, "ship: {enabled: true, environments: [staging]}\n", servertest.Options{Deploys: true})
 	h.approved()
 	first := h.made(1)
 	h.status(first.ID, "failure")
-	h.says(fmt.Sprintf("**Shipping stopped**: deployment %d of ", first.ID))
-	h.says("to staging ended as failure")
+	h.Says(fmt.Sprintf("**Shipping stopped**: deployment %d of ", first.ID))
+	h.Says("to staging ended as failure")
 	h.waits(shipping.Stopped)
 	h.answers("stranger", "again")
-	h.outcome("issue_comment", "stranger may not command Forge")
+	h.Outcome("issue_comment", "stranger may not command Forge")
 	h.answers("acme", "again")
 	h.waits(shipping.Asking)
 	h.counts(map[string]int{"pulls/merge": 1, "repos/create-deployment": 1})
@@ -383,7 +386,7 @@ func TestShipDeploymentFails(t *testing.T) {
 	if len(s.Record) != 2 || s.Record[0].Deployment != first.ID || s.Record[0].Why == "" || s.Record[1].Deployment != second.ID || s.Record[1].By != "acme" || s.Record[1].Succeeded.IsZero() {
 		t.Errorf("%+v", s.Record)
 	}
-	h.says("not watched")
+	h.Says("not watched")
 	h.counts(map[string]int{"pulls/merge": 1, "repos/create-deployment": 2})
 }
 
@@ -391,14 +394,14 @@ func TestShipDeploymentFails(t *testing.T) {
 // happens after all is taken.
 func TestShipNobodyListens(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t, "ship: {enabled: true, environments: [staging, production], timeout_minutes: 10}\n", testOptions{deploys: true})
+	h := newHarbour(t, "ship: {enabled: true, environments: [staging, production], timeout_minutes: 10}\n", servertest.Options{Deploys: true})
 	h.approved()
 	first := h.made(1)
 	h.waits(shipping.Rolling)
 	h.minutes(9)
 	h.waits(shipping.Rolling)
 	h.minutes(2)
-	h.says("**Nothing listens to deployments of staging")
+	h.Says("**Nothing listens to deployments of staging")
 	h.answers("acme", "wait staging")
 	h.waits(shipping.Rolling)
 	h.minutes(11)
@@ -406,9 +409,9 @@ func TestShipNobodyListens(t *testing.T) {
 	h.status(first.ID, "success") // somebody does after all
 	production := h.made(2)
 	h.status(production.ID, "in_progress")
-	h.outcome("deployment_status", "to production is in_progress")
+	h.Outcome("deployment_status", "to production is in_progress")
 	h.minutes(11)
-	h.says(fmt.Sprintf("**Deployment %d to production is in_progress", production.ID))
+	h.Says(fmt.Sprintf("**Deployment %d to production is in_progress", production.ID))
 	h.answers("acme", "stop")
 	h.waits(shipping.Stopped)
 	h.counts(map[string]int{"pulls/merge": 1, "repos/create-deployment": 2})
@@ -418,38 +421,38 @@ func TestShipNobodyListens(t *testing.T) {
 // then shipping goes on where it was.
 func TestShipPaused(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t, "ship: {enabled: true, environments: [staging, production], timeout_minutes: 10}\n", testOptions{deploys: true})
+	h := newHarbour(t, "ship: {enabled: true, environments: [staging, production], timeout_minutes: 10}\n", servertest.Options{Deploys: true})
 	h.approved()
 	h.made(1)
 	h.waits(shipping.Rolling)
-	h.must(h.s.DB.SetPaused(t.Context(), store.Pause{At: time.Now(), Actor: "mia", Paused: true}))
-	before := h.gh.Mutations()
+	h.Must(h.Forge.DB.SetPaused(t.Context(), store.Pause{At: time.Now(), Actor: "mia", Paused: true}))
+	before := h.GitHub.Mutations()
 	h.minutes(12)
-	if diff := cmp.Diff(before, h.gh.Mutations()); diff != "" {
+	if diff := cmp.Diff(before, h.GitHub.Mutations()); diff != "" {
 		t.Errorf("while work was paused, GitHub was changed (-before +after):\n%s", diff)
 	}
 	h.waits(shipping.Rolling)
-	h.must(h.s.DB.SetPaused(t.Context(), store.Pause{At: time.Now(), Actor: "mia"}))
+	h.Must(h.Forge.DB.SetPaused(t.Context(), store.Pause{At: time.Now(), Actor: "mia"}))
 	h.minutes(1)
-	h.says("**Nothing listens to deployments of staging")
+	h.Says("**Nothing listens to deployments of staging")
 }
 
 // The repository deploys by itself: Forge makes no deployment, and follows those of the
 // merge.
 func TestShipWatches(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t, "ship: {enabled: true, via: watch, environments: [production], bake_minutes: 2}\n", testOptions{deployments: true})
+	h := newHarbour(t, "ship: {enabled: true, via: watch, environments: [production], bake_minutes: 2}\n", servertest.Options{Deployments: true})
 	h.approved()
 	h.waits(shipping.Rolling)
 	h.minutes(31)
-	h.says("**Nothing deploys ")
-	id, err := h.gh.As("acme").Deploy(greetRepo, "Production", "main") // letter case does not count
-	h.must(err)
+	h.Says("**Nothing deploys ")
+	id, err := h.GitHub.As("acme").Deploy(servertest.Repo, "Production", "main") // letter case does not count
+	h.Must(err)
 	h.status(id, "success")
 	h.waits(shipping.Watching)
 	h.minutes(3)
 	h.waits(shipping.Done)
-	h.says("n Production, healthy since ")
+	h.Says("n Production, healthy since ")
 	h.counts(map[string]int{"pulls/merge": 1, "repos/create-deployment": 0})
 }
 
@@ -457,28 +460,28 @@ func TestShipWatches(t *testing.T) {
 // does not have it is not followed.
 func TestShipWatchesWhatHasIt(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t, "ship: {enabled: true, via: watch, environments: [production], bake_minutes: 2}\n", testOptions{deployments: true})
-	before, err := h.gh.Head(greetRepo, "main")
-	h.must(err)
+	h := newHarbour(t, "ship: {enabled: true, via: watch, environments: [production], bake_minutes: 2}\n", servertest.Options{Deployments: true})
+	before, err := h.GitHub.Head(servertest.Repo, "main")
+	h.Must(err)
 	h.approved()
 	h.waits(shipping.Rolling)
-	acme := h.gh.As("acme")
+	acme := h.GitHub.As("acme")
 	deploy := func(ref string) int64 {
 		t.Helper()
-		id, err := acme.Deploy(greetRepo, "production", ref)
-		h.must(err)
+		id, err := acme.Deploy(servertest.Repo, "production", ref)
+		h.Must(err)
 		h.status(id, "success")
 		return id
 	}
 	deploy(before)
-	h.deployed(1)
+	h.Deployed(1)
 	h.minutes(1)
 	if s := h.waits(shipping.Rolling); s.Record[0].Deployment != 0 {
 		t.Errorf("it follows deployment %d of what was there before", s.Record[0].Deployment)
 	}
 	more := "more\n"
-	_, err = acme.PushFiles(greetRepo, githubtest.Push{Branch: "main", Message: "Say more", Files: map[string]*string{"more.txt": &more}})
-	h.must(err)
+	_, err = acme.PushFiles(servertest.Repo, githubtest.Push{Branch: "main", Message: "Say more", Files: map[string]*string{"more.txt": &more}})
+	h.Must(err)
 	id := deploy("main")
 	s := h.waits(shipping.Watching)
 	if s.Record[0].Deployment != id {
@@ -492,20 +495,20 @@ func TestShipWatchesWhatHasIt(t *testing.T) {
 // are asked.
 func TestShipUnhealthy(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t, "ship: {enabled: true, environments: [qa, staging, production], bake_minutes: 4}\n", testOptions{deploys: true})
+	h := newHarbour(t, "ship: {enabled: true, environments: [qa, staging, production], bake_minutes: 4}\n", servertest.Options{Deploys: true})
 	h.approved()
 	h.status(h.made(1).ID, "success")
 	h.waits(shipping.Watching)
 	h.minutes(5)
-	h.says("Whether qa is healthy is not known: nothing was measured")
+	h.Says("Whether qa is healthy is not known: nothing was measured")
 	h.answers("acme", "approve qa")
-	h.outcome("issue_comment", "Nothing was done.")
+	h.Outcome("issue_comment", "Nothing was done.")
 	h.sick.Store("staging")
 	h.answers("acme", "pass qa")
 	h.status(h.made(2).ID, "success")
 	h.waits(shipping.Watching)
 	h.minutes(4)
-	h.says("**Shipping stopped**: in staging since ")
+	h.Says("**Shipping stopped**: in staging since ")
 	s := h.waits(shipping.Stopped)
 	if last := s.Record[len(s.Record)-1]; last.State != rollout.Unhealthy || s.Record[0].State != rollout.Unknown {
 		t.Errorf("%+v", s.Record)
@@ -516,11 +519,11 @@ func TestShipUnhealthy(t *testing.T) {
 // The App may not deploy: people are told what is missing, and nothing is merged.
 func TestShipMayNotDeploy(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t, shipBoth, testOptions{deployments: true})
-	h.says("**Shipping stopped**: Forge may not deploy: ")
-	h.says("deployments: write")
+	h := newHarbour(t, shipBoth, servertest.Options{Deployments: true})
+	h.Says("**Shipping stopped**: Forge may not deploy: ")
+	h.Says("deployments: write")
 	h.answers("acme", "approve %s", text.ShortSHA(h.head))
-	h.outcome("issue_comment", "Shipping is at: stopped")
+	h.Outcome("issue_comment", "Shipping is at: stopped")
 	h.counts(map[string]int{"pulls/merge": 0, "repos/create-deployment": 0})
 }
 
@@ -528,21 +531,21 @@ func TestShipMayNotDeploy(t *testing.T) {
 // else deployed something there since.
 func TestShipPeopleAreQuicker(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t, "ship: {enabled: true, environments: [staging, production]}\n", testOptions{deploys: true})
+	h := newHarbour(t, "ship: {enabled: true, environments: [staging, production]}\n", servertest.Options{Deploys: true})
 	h.waits(shipping.Asking)
-	h.must(h.gh.As("acme").Merge(greetRepo, h.pull))
-	h.says("**Deploy to staging?**")
+	h.Must(h.GitHub.As("acme").Merge(servertest.Repo, h.pull))
+	h.Says("**Deploy to staging?**")
 	h.counts(map[string]int{"repos/create-deployment": 0})
 	words := "more\n"
-	newer, err := h.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: "main", Message: "More", Files: map[string]*string{"more": &words}})
-	h.must(err)
-	id, err := h.gh.As("acme").Deploy(greetRepo, "Production", newer) // letter case does not count
-	h.must(err)
+	newer, err := h.GitHub.As("acme").PushFiles(servertest.Repo, githubtest.Push{Branch: "main", Message: "More", Files: map[string]*string{"more": &words}})
+	h.Must(err)
+	id, err := h.GitHub.As("acme").Deploy(servertest.Repo, "Production", newer) // letter case does not count
+	h.Must(err)
 	h.status(id, "success")
-	h.deployed(1)
+	h.Deployed(1)
 	h.answers("acme", "approve staging")
 	h.status(h.made(2).ID, "success")
-	h.says(fmt.Sprintf("**Deploy to production?** Deployment %d brought %s there in the meantime", id, text.ShortSHA(newer)))
+	h.Says(fmt.Sprintf("**Deploy to production?** Deployment %d brought %s there in the meantime", id, text.ShortSHA(newer)))
 	h.answers("acme", "approve production")
 	h.status(h.made(3).ID, "success")
 	h.waits(shipping.Done)
@@ -553,23 +556,23 @@ func TestShipPeopleAreQuicker(t *testing.T) {
 // and asked about again when it is given back.
 func TestShipByQueue(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t, "ship: {enabled: true}\n", testOptions{})
-	h.must(h.gh.RequireQueue(greetRepo, "main"))
+	h := newHarbour(t, "ship: {enabled: true}\n", servertest.Options{})
+	h.Must(h.GitHub.RequireQueue(servertest.Repo, "main"))
 	h.approved()
 	queued := func() {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		h.must(h.gh.Wait(ctx, func() bool { return h.gh.As("acme").Queued(greetRepo, h.pull) }))
+		h.Must(h.GitHub.Wait(ctx, func() bool { return h.GitHub.As("acme").Queued(servertest.Repo, h.pull) }))
 	}
 	queued()
 	h.minutes(3)
-	h.must(h.gh.As("acme").LeaveQueue(greetRepo, h.pull, false))
+	h.Must(h.GitHub.As("acme").LeaveQueue(servertest.Repo, h.pull, false))
 	h.minutes(1)
-	h.says("**Ship this?** The merge queue gave it back.")
+	h.Says("**Ship this?** The merge queue gave it back.")
 	h.approved()
 	queued()
-	h.must(h.gh.As("acme").LeaveQueue(greetRepo, h.pull, true))
+	h.Must(h.GitHub.As("acme").LeaveQueue(servertest.Repo, h.pull, true))
 	h.waits(shipping.Done)
 	h.counts(map[string]int{"pulls/merge": 0, "graphql/enqueuePullRequest": 2})
 }
@@ -588,22 +591,22 @@ func TestShipStoppedInQueue(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			h := newHarbour(t, "ship: {enabled: true, environments: [production]}\n", testOptions{deploys: true})
-			h.must(h.gh.RequireQueue(greetRepo, "main"))
+			h := newHarbour(t, "ship: {enabled: true, environments: [production]}\n", servertest.Options{Deploys: true})
+			h.Must(h.GitHub.RequireQueue(servertest.Repo, "main"))
 			h.approved()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			queued := func() bool { return h.gh.As("acme").Queued(greetRepo, h.pull) }
-			h.must(h.gh.Wait(ctx, queued))
+			queued := func() bool { return h.GitHub.As("acme").Queued(servertest.Repo, h.pull) }
+			h.Must(h.GitHub.Wait(ctx, queued))
 			if tt.fault {
-				h.gh.AddFault(githubtest.Fault{Operation: "graphql/dequeuePullRequest", Kind: githubtest.FaultErrorBefore, Status: http.StatusForbidden})
+				h.GitHub.AddFault(githubtest.Fault{Operation: "graphql/dequeuePullRequest", Kind: githubtest.FaultErrorBefore, Status: http.StatusForbidden})
 			}
 			h.answers("acme", "stop")
 			if tt.merged {
-				h.says("**is still in the merge queue**, although acme stopped it")
-				h.must(h.gh.As("acme").LeaveQueue(greetRepo, h.pull, true))
+				h.Says("**is still in the merge queue**, although acme stopped it")
+				h.Must(h.GitHub.As("acme").LeaveQueue(servertest.Repo, h.pull, true))
 			}
-			h.says(tt.says)
+			h.Says(tt.says)
 			h.waits(shipping.Stopped)
 			if queued() {
 				t.Error("it is in the queue")
@@ -625,9 +628,9 @@ func TestShipIsKilled(t *testing.T) {
 			t.Run(fmt.Sprintf("%s %d %s", tt.op, tt.nth, kind), func(t *testing.T) {
 				t.Parallel()
 				h := newHarbour(t, "ship: {enabled: true, environments: [staging, production], ask: [production]}\n",
-					testOptions{deploys: true, env: map[string]string{"FORGE_CALL_TIMEOUT": "30s"}})
+					servertest.Options{Deploys: true, Env: map[string]string{"FORGE_CALL_TIMEOUT": "30s"}})
 				h.waits(shipping.Asking)
-				h.gh.AddFault(githubtest.Fault{Operation: tt.op, Kind: kind, Nth: tt.nth, Times: 1})
+				h.GitHub.AddFault(githubtest.Fault{Operation: tt.op, Kind: kind, Nth: tt.nth, Times: 1})
 				killed := false
 				kill := func(op string, nth int) {
 					if killed || op != tt.op || nth != tt.nth {
@@ -636,27 +639,27 @@ func TestShipIsKilled(t *testing.T) {
 					killed = true
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 					defer cancel()
-					h.must(h.gh.Wait(ctx, h.gh.Hanging))
-					h.restart()
+					h.Must(h.GitHub.Wait(ctx, h.GitHub.Hanging))
+					h.Restart()
 					h.later.Add(int64(3 * time.Minute))
-					h.s.shipping.Wake(0, false)
+					h.Forge.Shipping.Wake(0, false)
 				}
 				word := work.Word{Repo: h.verified.Repo, Actor: pipeline.Actor{Login: "acme"}, Run: h.verified.ID, Text: "approve " + text.ShortSHA(h.head)}
-				_, err := h.s.shipping.Answer(t.Context(), word)
-				h.must(err)
+				_, err := h.Forge.Shipping.Answer(t.Context(), word)
+				h.Must(err)
 				kill("pulls/merge", 1)
 				kill("repos/create-deployment", 1)
 				h.status(h.made(1).ID, "success")
 				kill("issues/create-comment", 1)
 				h.waits(shipping.Asking)
 				word.Text = "approve production"
-				_, err = h.s.shipping.Answer(t.Context(), word)
-				h.must(err)
+				_, err = h.Forge.Shipping.Answer(t.Context(), word)
+				h.Must(err)
 				kill("repos/create-deployment", 2)
 				h.status(h.made(2).ID, "success")
 				h.waits(shipping.Done)
 				h.counts(map[string]int{"pulls/merge": 1, "repos/create-deployment": 2})
-				if all := h.comments(); !killed || strings.Count(all, "**Deploy to production?**") != 1 || strings.Count(all, "**Shipped**") != 1 {
+				if all := h.Comments(); !killed || strings.Count(all, "**Deploy to production?**") != 1 || strings.Count(all, "**Shipped**") != 1 {
 					t.Errorf("killed: %v\n%s", killed, all)
 				}
 			})
@@ -667,19 +670,19 @@ func TestShipIsKilled(t *testing.T) {
 // While a process makes a deployment, another one with the same database makes none.
 func TestShipByTwoProcesses(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t, "ship: {enabled: true, environments: [staging]}\n", testOptions{deploys: true, env: map[string]string{"FORGE_CALL_TIMEOUT": "5s"}})
-	h.gh.AddFault(githubtest.Fault{Operation: "repos/create-deployment", Kind: githubtest.FaultHangBefore, Times: 1})
+	h := newHarbour(t, "ship: {enabled: true, environments: [staging]}\n", servertest.Options{Deploys: true, Env: map[string]string{"FORGE_CALL_TIMEOUT": "5s"}})
+	h.GitHub.AddFault(githubtest.Fault{Operation: "repos/create-deployment", Kind: githubtest.FaultHangBefore, Times: 1})
 	h.approved()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	h.must(h.gh.Wait(ctx, h.gh.Hanging))
-	other := shipping.NewService(shipping.Options{DB: h.s.DB, GitHub: h.s.github.app, Log: slog.New(slog.DiscardHandler), Now: h.s.now, Name: "another"})
-	h.must(other.Round(t.Context()))
-	if n := len(h.gh.Deployments(greetRepo)); n != 0 {
+	h.Must(h.GitHub.Wait(ctx, h.GitHub.Hanging))
+	other := shipping.NewService(shipping.Options{DB: h.Forge.DB, GitHub: h.Forge.GitHub.App, Log: slog.New(slog.DiscardHandler), Now: h.now, Name: "another"})
+	h.Must(other.Round(t.Context()))
+	if n := len(h.GitHub.Deployments(servertest.Repo)); n != 0 {
 		t.Errorf("the other process made %d", n)
 	}
 	h.later.Add(int64(3 * time.Minute)) // the first one does not come back
-	h.must(other.Round(t.Context()))
+	h.Must(other.Round(t.Context()))
 	h.made(1)
 }
 
@@ -687,31 +690,31 @@ func TestShipByTwoProcesses(t *testing.T) {
 // it goes on.
 func TestShipMissesStatus(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t, "ship: {enabled: true, environments: [staging]}\n", testOptions{deploys: true})
+	h := newHarbour(t, "ship: {enabled: true, environments: [staging]}\n", servertest.Options{Deploys: true})
 	h.approved()
 	d := h.made(1)
 	h.waits(shipping.Rolling)
-	h.must(h.gh.Settle(t.Context()))
-	h.gh.SetHook("http://127.0.0.1:1/webhook") // nobody is there
+	h.Must(h.GitHub.Settle(t.Context()))
+	h.GitHub.SetHook("http://127.0.0.1:1/webhook") // nobody is there
 	h.status(d.ID, "in_progress")
 	h.status(d.ID, "success")
 	h.minutes(3)
-	if n := h.gh.Calls(); slices.ContainsFunc(n, func(c githubtest.Call) bool { return c.Operation == "repos/list-deployment-statuses" }) {
+	if n := h.GitHub.Calls(); slices.ContainsFunc(n, func(c githubtest.Call) bool { return c.Operation == "repos/list-deployment-statuses" }) {
 		t.Error("it is looked up at once")
 	}
 	h.minutes(3)
 	h.waits(shipping.Done)
-	h.says(fmt.Sprintf("| staging | %d |", d.ID))
+	h.Says(fmt.Sprintf("| staging | %d |", d.ID))
 }
 
 // Nobody answers: it ends, and says so.
 func TestShipUnanswered(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t, "ship: {enabled: true}\ngates: {timeout_hours: 2}\n", testOptions{})
+	h := newHarbour(t, "ship: {enabled: true}\ngates: {timeout_hours: 2}\n", servertest.Options{})
 	h.waits(shipping.Asking)
 	h.later.Add(int64(3 * time.Hour))
-	h.must(h.s.shipping.Round(t.Context()))
-	h.says("**Shipping stopped**: nobody answered within 2 hours.")
+	h.Must(h.Forge.Shipping.Round(t.Context()))
+	h.Says("**Shipping stopped**: nobody answered within 2 hours.")
 	h.counts(map[string]int{"pulls/merge": 0})
 }
 
@@ -719,24 +722,24 @@ func TestShipUnanswered(t *testing.T) {
 // head is verified they are asked about that.
 func TestShipAsksAgain(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t, "ship: {enabled: true}\n", testOptions{})
+	h := newHarbour(t, "ship: {enabled: true}\n", servertest.Options{})
 	h.waits(shipping.Asking)
 	words := "Greets people.\n"
-	moved, err := h.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: h.verified.Branch, Message: "docs: say what it does", Files: map[string]*string{"README.md": &words}})
-	h.must(err)
-	run := h.until("is verified again", func(r *pipeline.Run) bool { return r.State == pipeline.StateVerified && r.Head == moved })
-	h.says(fmt.Sprintf("`/forge ship approve %s`", text.ShortSHA(run.Head)))
+	moved, err := h.GitHub.As("acme").PushFiles(servertest.Repo, githubtest.Push{Branch: h.verified.Branch, Message: "docs: say what it does", Files: map[string]*string{"README.md": &words}})
+	h.Must(err)
+	run := h.Until("is verified again", func(r *pipeline.Run) bool { return r.State == pipeline.StateVerified && r.Head == moved })
+	h.Says(fmt.Sprintf("`/forge ship approve %s`", text.ShortSHA(run.Head)))
 	h.answers("acme", "approve %s", text.ShortSHA(h.head))
-	h.outcome("issue_comment", "Nothing was done.")
+	h.Outcome("issue_comment", "Nothing was done.")
 	h.counts(map[string]int{"pulls/merge": 0})
 	word := work.Word{Repo: run.Repo, Actor: pipeline.Actor{Login: "acme"}, Run: run.ID, Text: "approve " + text.ShortSHA(moved), Cause: "g"}
 	for range 2 { // a repeat is answered alike
-		if said, err := h.s.shipping.Answer(t.Context(), word); err != nil || !strings.Contains(said, "as acme chose") {
+		if said, err := h.Forge.Shipping.Answer(t.Context(), word); err != nil || !strings.Contains(said, "as acme chose") {
 			t.Errorf("%q, %v", said, err)
 		}
 	}
 	h.waits(shipping.Done)
-	if list, err := h.gh.Pulls(greetRepo); err != nil || list[0].Head != moved {
+	if list, err := h.GitHub.Pulls(servertest.Repo); err != nil || list[0].Head != moved {
 		t.Errorf("merged %+v, %v", list, err)
 	}
 	h.counts(map[string]int{"pulls/merge": 1})
