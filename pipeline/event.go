@@ -352,6 +352,8 @@ type Step struct {
 	Call      int64  `json:"call_ms,omitempty"` // of that, the model's answer to the turn itself
 	Progress  bool   `json:"progress"`          // whether the step changed a file or brought new information (I4)
 	Advice    string `json:"advice,omitempty"`  // what the reflection inside the loop said, when stagnation triggered one
+
+	Adapted []string `json:"adapted,omitempty"` // what had to be done so that the model's answer could be read
 }
 
 // ToolUse is one call of a tool by an agent, without its output: that is in the

@@ -66,6 +66,8 @@ type anthropicTool struct {
 	Schema      map[string]any `json:"input_schema"`
 }
 
+func (d *anthropicDialect) current() dialect { return d }
+
 func (d *anthropicDialect) path() string { return "/v1/messages" }
 
 func (d *anthropicDialect) models() string { return "/v1/models?limit=1000" }
@@ -124,7 +126,7 @@ func effort(tokens int) string {
 // come before the first mark, and have one of their own only when there is none.
 func anthropicMessage(msg Message, mark bool) any {
 	if msg.Role == "assistant" && len(msg.Raw) > 0 {
-		return msg.Raw
+		return anthropicAgain(msg)
 	}
 	turn := anthropicTurn{Role: msg.Role, Content: []anthropicBlock{}}
 	for _, r := range msg.Results {
@@ -152,6 +154,27 @@ func anthropicMessage(msg Message, mark bool) any {
 	return turn
 }
 
+// anthropicAgain is a model's turn as it wrote it, with what its calls are by now: what
+// they wrote may have been left out to save room. Reasoning stays where it was, or the
+// provider refuses the turn.
+func anthropicAgain(msg Message) any {
+	var turn struct {
+		Role    string           `json:"role"`
+		Content []map[string]any `json:"content"`
+	}
+	if json.Unmarshal(msg.Raw, &turn) != nil {
+		return msg.Raw
+	}
+	for _, part := range turn.Content {
+		for _, c := range msg.Calls {
+			if part["type"] == "tool_use" && part["id"] == c.ID {
+				part["input"] = wholeObject(c.Args)
+			}
+		}
+	}
+	return turn
+}
+
 // wholeObject is a call's arguments for whoever takes only whole ones: what was cut
 // off is sent back as an empty object, and the call's result says what was wrong.
 func wholeObject(args json.RawMessage) json.RawMessage {
@@ -162,10 +185,10 @@ func wholeObject(args json.RawMessage) json.RawMessage {
 	return args
 }
 
-func (d *anthropicDialect) adapt(said string, req Request) bool {
+func (d *anthropicDialect) adapt(f *failure, req Request) bool {
 	now := d.thinking.Load()
-	low := strings.ToLower(said)
-	if req.Reasoning == 0 || now == thinkDefault || !strings.Contains(low, "thinking") && !strings.Contains(low, "budget_tokens") && !strings.Contains(low, "effort") {
+	low := strings.ToLower(f.said)
+	if f.kind != kindRequest || req.Reasoning == 0 || now == thinkDefault || !strings.Contains(low, "thinking") && !strings.Contains(low, "budget_tokens") && !strings.Contains(low, "effort") {
 		return false
 	}
 	d.thinking.CompareAndSwap(now, now+1)

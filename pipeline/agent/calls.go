@@ -117,7 +117,7 @@ func (c *conversation) handIn(call ToolCall) done {
 	list := "- " + strings.Join(problems, "\n- ")
 	d := done{why: strings.Join(problems, "; "), outcome: misuse("The result is not accepted:\n%s\nCorrect it and call submit again.", list)}
 	if c.repairs++; c.repairs > maxRepairs {
-		d.err = agentFault("not verified: the result of the %s was not acceptable, also after %d repairs:\n%s", c.who(), maxRepairs, text.ClipBytes(list, 1500))
+		d.err = c.p.ends("its result was not in order", "not verified: the result of the %s was not acceptable, also after %d repairs:\n%s", c.who(), maxRepairs, text.ClipBytes(list, 1500))
 	}
 	return d
 }

@@ -120,7 +120,7 @@ func TestWrittenIsElided(t *testing.T) {
 		t.Errorf("the memory shrank %d times, by %d contents; want once, by 6: %v", shrank, m.elided, sizes)
 	}
 	first, last := string(m.messages[1].Calls[0].Args), string(m.messages[27].Calls[0].Args)
-	if !strings.Contains(first, elidedMark+"4 KB") || !strings.Contains(first, `"path":"a.go"`) || last != string(args) || m.messages[1].Raw != nil {
+	if !strings.Contains(first, elidedMark+"4 KB") || !strings.Contains(first, `"path":"a.go"`) || last != string(args) || m.messages[1].Raw == nil {
 		t.Errorf("the first call is %s, the last has %d bytes", first, len(last))
 	}
 	ws := newWorkspace(t, map[string]string{"a.go": "x\n"})

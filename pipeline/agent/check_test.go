@@ -18,7 +18,7 @@ func TestCheck(t *testing.T) {
 	t.Parallel()
 	const list = `{"object":"list","data":[{"id":"llama3:8b"},{"id":"models/gemma"}]}`
 	ok := `{"type":"message","content":[],"choices":[{"message":{"content":"ok"}}],"usage":{}}`
-	denied := `{"error":{"message":"Incorrect API key provided: sk-key"}}`
+	denied := `{"error":{"message":"Incorrect API key provided: sk-key-1234"}}`
 	type answers map[string]string // path → status and body
 	for _, tt := range []struct {
 		name, model string
@@ -66,7 +66,7 @@ func TestCheck(t *testing.T) {
 			}))
 			defer srv.Close()
 			base := srv.URL
-			c := Credentials{AnthropicKey: "sk-key", OpenAIKey: "sk-key", AnthropicURL: strings.Replace(base, "http://", "http://user:pass@", 1), OpenAIURL: strings.Replace(base, "http://", "http://user:pass@", 1) + "/v1/"}
+			c := Credentials{AnthropicKey: "sk-key-1234", OpenAIKey: "sk-key-1234", AnthropicURL: strings.Replace(base, "http://", "http://user:pass@", 1), OpenAIURL: strings.Replace(base, "http://", "http://user:pass@", 1) + "/v1/"}
 			err := Check(t.Context(), tt.model, c)
 			if asked != tt.asked {
 				t.Errorf("the model is asked: %v, want %v", asked, tt.asked)
@@ -89,7 +89,7 @@ func TestCheck(t *testing.T) {
 					t.Errorf("Check says %q, want %q", f.Message, say)
 				}
 			}
-			if strings.Contains(f.Message, "pass@") || strings.Contains(f.Message, "sk-key") {
+			if strings.Contains(f.Message, "pass@") || strings.Contains(f.Message, "sk-key-1234") {
 				t.Errorf("Check says %q: that holds a secret", f.Message)
 			}
 		})

@@ -32,7 +32,7 @@ func bubble(t *testing.T, o ProviderOptions, h http.HandlerFunc, f func(t *testi
 	srv := httptest.NewServer(h) // outside: a server waits for connections, and the clock would wait for it
 	defer srv.Close()
 	synctest.Test(t, func(t *testing.T) {
-		o.Credentials = Credentials{OpenAIURL: srv.URL + "/v1", OpenAIKey: "sk-key"}
+		o.Credentials = Credentials{OpenAIURL: srv.URL + "/v1", OpenAIKey: "sk-key-1234"}
 		m, err := NewProviders(o).remote("openai/llama")
 		if err != nil {
 			t.Fatal(err)

@@ -32,6 +32,7 @@ const (
 	kindURL         kind = "url"         // something else than a provider answers at the address
 	kindTooLong     kind = "too_long"    // the request does not fit into the model's context
 	kindRequest     kind = "request"     // the request was refused for another reason
+	kindTools       kind = "tools"       // the server, or the model, cannot be given tools
 	kindAnswer      kind = "answer"      // the answer cannot be read
 )
 
@@ -73,6 +74,7 @@ type failure struct {
 	said    string        // by the provider or the connection, without the key
 	wait    time.Duration // that the provider asked for; 0: it did not say
 	refused bool          // the provider says that the same request will not succeed
+	asked   int           // tokens of output that the request let it have
 	fault   *pipeline.Fault
 }
 
@@ -116,6 +118,10 @@ func statusKind(status int, said string) kind {
 	switch {
 	case status == http.StatusUnauthorized:
 		return kindKey
+	case has("--jinja", "--enable-auto-tool-choice", "not support tools", "not support tool use", "not support function calling", "support tool use"):
+		return kindTools
+	case status == http.StatusTooManyRequests && has("retry in", "retrydelay"): // Gemini says that its quota is exceeded for a minute, too
+		return kindLimited
 	case status == http.StatusPaymentRequired, has("insufficient_quota", "credit balance", "billing_error", "exceeded your current quota"):
 		return kindCredit
 	case status == http.StatusForbidden:
@@ -146,6 +152,12 @@ func (e *endpoint) refusal(path string, a answer, now time.Time) *failure {
 	f := &failure{status: a.status, refused: a.header.Get("X-Should-Retry") == "false", wait: retryAfter(a.header, now)}
 	said, ok := errorMessage(a.body)
 	f.kind, f.said = statusKind(a.status, said), said
+	if f.kind == kindCredit && f.wait > 0 {
+		f.kind = kindLimited
+	}
+	if f.kind == kindLimited && f.wait == 0 {
+		f.wait = retryDelay(a.body)
+	}
 	html := strings.HasPrefix(strings.TrimSpace(strings.ToLower(string(a.body[:min(len(a.body), 100)]))), "<")
 	switch {
 	case html && !f.kind.passes(), !ok && f.kind == kindModel, f.kind == kindURL:
@@ -171,6 +183,10 @@ func (e *endpoint) elsewhere(path string, a answer, html bool) string {
 // errorMessage is what an error's body says, its codes included. ok is false for
 // what no provider would write.
 func errorMessage(body []byte) (said string, ok bool) {
+	var list []json.RawMessage // Gemini's are lists of one
+	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
+		body = list[0]
+	}
 	var in struct {
 		Error   json.RawMessage `json:"error"`
 		Message string          `json:"message"`
@@ -183,6 +199,7 @@ func errorMessage(body []byte) (said string, ok bool) {
 		Type    string `json:"type"`
 		Code    any    `json:"code"`
 		Message string `json:"message"`
+		Context int    `json:"n_ctx"` // of llama.cpp
 	}
 	var text string
 	switch {
@@ -190,6 +207,9 @@ func errorMessage(body []byte) (said string, ok bool) {
 		code := ""
 		if one.Code != nil {
 			code = fmt.Sprint(one.Code)
+		}
+		if one.Context > 0 {
+			one.Message += fmt.Sprintf(" n_ctx: %d", one.Context)
 		}
 		return join3(one.Message, one.Type, code), true
 	case json.Unmarshal(in.Error, &text) == nil, json.Unmarshal(in.Detail, &text) == nil:
@@ -233,10 +253,35 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return max(0, min(wait, maxRetryAfter))
 }
 
+// retryDelay is how long Gemini asks to wait, which it says in the body.
+func retryDelay(body []byte) time.Duration {
+	type answer struct {
+		Error struct {
+			Details []struct {
+				Delay string `json:"retryDelay"`
+			} `json:"details"`
+		} `json:"error"`
+	}
+	var list []answer
+	if json.Unmarshal(body, &list) != nil {
+		list = make([]answer, 1)
+		_ = json.Unmarshal(body, &list[0]) // another form names none
+	}
+	for _, a := range list {
+		for _, d := range a.Error.Details {
+			if wait, err := time.ParseDuration(d.Delay); err == nil {
+				return max(0, min(wait, maxRetryAfter))
+			}
+		}
+	}
+	return 0
+}
+
 // describe makes a failure a fault for people: what, where, how to mend it.
 func (f *failure) describe(e *endpoint, model string) *failure {
-	f.said = redact(f.said, e.key)
-	f.fault = &pipeline.Fault{Class: pipeline.FaultProvider, Message: e.message(f, model), Public: f.public(), Final: !f.kind.passes(), Service: e.service(f.kind, model)}
+	told := *f // how the request is to be written is read from the whole text
+	told.said = redact(f.said, e.key)
+	f.fault = &pipeline.Fault{Class: pipeline.FaultProvider, Message: e.message(&told, model), Public: told.public(), Final: !f.kind.passes(), Service: e.service(f.kind, model)}
 	return f
 }
 
@@ -276,7 +321,9 @@ func (e *endpoint) message(f *failure, model string) string {
 	case kindOverloaded, kindFailed:
 		return fmt.Sprintf("%s is overloaded or down (%d, %s); it is tried again later%s", p, f.status, model, said)
 	case kindTooLong:
-		return fmt.Sprintf("the request is too long for %s of %s (%d); choose a model with a longer context%s", model, p, f.status, said)
+		return fmt.Sprintf("the request is too long for %s of %s; let the server's context be longer (llama.cpp: --ctx-size, vLLM: --max-model-len, Ollama: OLLAMA_CONTEXT_LENGTH), or choose another model%s", model, p, said)
+	case kindTools:
+		return fmt.Sprintf("%s does not let %s call tools (%d); start llama.cpp's server with --jinja, vLLM with --enable-auto-tool-choice and --tool-call-parser, or choose a model that calls tools%s", p, model, f.status, said)
 	case kindUnreachable:
 		return fmt.Sprintf("%s could not be reached at %s (%s)%s", p, e.at(""), model, said)
 	case kindSilent:
@@ -297,7 +344,7 @@ func (f *failure) public() string {
 		kindLimited: "limits the rate", kindOverloaded: "is overloaded or down", kindFailed: "is overloaded or down",
 		kindKey: "refuses the server's key", kindPermission: "does not let the server use this model", kindModel: "does not know the model",
 		kindCredit: "wants to be paid", kindURL: "answered with an error page", kindTooLong: "finds the request too long for this model",
-		kindAnswer: "answered what cannot be read",
+		kindAnswer: "answered what cannot be read", kindTools: "does not let this model call tools",
 	}[f.kind]
 	if what == "" {
 		what = "refused the request"
@@ -320,10 +367,13 @@ func (f *failure) reason() string {
 	return fmt.Sprintf(", and says %q", text.Clip(strings.TrimSpace(inward.ReplaceAllString(text.OneLine(f.said), " …")), 160))
 }
 
+// leastKey is the length, in bytes, of the shortest key that is looked for in texts.
+const leastKey = 8
+
 // redact makes what a provider said fit for people: in one line, short, without the
 // key that was used and what else looks like a credential.
 func redact(s, key string) string {
-	if key != "" {
+	if len(key) >= leastKey { // a shorter one, as local servers are given, is in many a word
 		s = strings.ReplaceAll(s, key, "[key]")
 	}
 	return text.ClipBytes(strings.Join(strings.Fields(text.Scrub(s)), " "), 300)

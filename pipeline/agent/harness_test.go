@@ -28,6 +28,7 @@ import (
 type dirWorkspace struct {
 	dir  string
 	root *os.Root
+	was  map[string]string // the files, as they were at the start
 }
 
 func newWorkspace(t *testing.T, files map[string]string) *dirWorkspace {
@@ -47,7 +48,22 @@ func newWorkspace(t *testing.T, files map[string]string) *dirWorkspace {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { root.Close() })
-	return &dirWorkspace{dir: dir, root: root}
+	return &dirWorkspace{dir: dir, root: root, was: files}
+}
+
+// Changes lists what is new or another thing than at the start.
+func (w *dirWorkspace) Changes(context.Context) (out []workspace.Change, err error) {
+	err = fs.WalkDir(w.root.FS(), ".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := w.root.ReadFile(p)
+		if err == nil && w.was[p] != string(content) {
+			out = append(out, workspace.Change{Path: p, Content: content})
+		}
+		return err
+	})
+	return out, err
 }
 
 func (w *dirWorkspace) List(_ context.Context, dir string) ([]string, error) {

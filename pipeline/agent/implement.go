@@ -103,9 +103,29 @@ func (p *phase) implement(ctx context.Context) (pipeline.Implementation, error) 
 		return problems
 	}
 	if err := p.converse(ctx, s); err != nil {
+		if err == p.spent && mode != pipeline.ModeContract && p.handOver(ctx, &impl) {
+			return impl, nil
+		}
 		return pipeline.Implementation{}, err
 	}
 	return impl, nil
+}
+
+// handOver makes a result of what is in the work tree when a conversation has ended without
+// one: review and tests judge the work, whether it was said to be done or not. ok is false
+// where there is none, or none that can be committed.
+func (p *phase) handOver(ctx context.Context, impl *pipeline.Implementation) (ok bool) {
+	ws, _ := p.job.Workspace.(changer)
+	if ws == nil {
+		return false
+	}
+	changed, err := ws.Changes(ctx)
+	if err != nil || len(changed) == 0 || len(p.strays(ctx)) > 0 || len(p.locked(ctx)) > 0 {
+		return false
+	}
+	impl.Unable, impl.Contract = "", ""
+	impl.Summary = strings.TrimSpace(firstOf(impl.Summary, p.words) + "\n\n(Handed over as it stood: " + p.why + ".)")
+	return true
 }
 
 // contract says what a module wants of the contract that is to be revised, and to a

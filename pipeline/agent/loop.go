@@ -16,10 +16,10 @@ import (
 
 // Limits of the loop that no configuration raises.
 const (
-	stagnantOver = 3  // steps in a row without progress (I4)
-	callsPerTurn = 16 // tool calls in one answer (S22)
-	defaultSteps = 40 // where the configuration has no limit
-	maxRepairs   = 3  // of a result that was not acceptable
+	stagnantOver = 3   // steps in a row without progress (I4)
+	callsPerTurn = 16  // tool calls in one answer (S22)
+	defaultSteps = 100 // where the configuration has no limit
+	maxRepairs   = 3   // of a result that was not acceptable
 )
 
 // phase is one execution of a Job.
@@ -36,6 +36,9 @@ type phase struct {
 	share     float64  // of the run's cost that the phase may spend; 0: all of it
 	series    string   // in the events' ids, of the second agent in a phase
 	ran       bool     // a conversation has run commands in the workspace
+	words     string   // the last ones of the conversation that ended last
+	spent     error    // its fault, where it ended without a result and may have done its work all the same
+	why       string   // that in short
 	reserved  []func() // give back what the calls of the last step had set aside
 }
 
@@ -89,7 +92,9 @@ type conversation struct {
 	idle      int             // steps in a row without progress
 	silent    int             // answers in a row without a call
 	cut       int             // answers in a row that were cut off before a call
+	asked     int64           // tokens of the last request, as estimated
 	output    int             // the most tokens of an answer
+	forced    bool            // it calls tools when it is made to, and else answered with words
 	reflected bool
 	repairs   int // results that were not accepted
 }
@@ -106,19 +111,26 @@ func (p *phase) converse(ctx context.Context, s spec) error {
 	p.budget.role = s.role
 	p.budget.share = int64(p.share * float64(p.budget.cost))
 	c.mem.begin(s.prompt+"\n\n"+p.state(s.name, 1, p.left()), s.marks)
-	defer func() { p.ran = p.ran || c.box.ran }()
+	defer func() { p.ran, p.words = p.ran || c.box.ran, c.lastWords() }()
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		if p.steps >= p.limit {
-			return agentFault("the %s did not finish within %d steps (limits.steps_per_phase); its last words: %q", c.who(), p.limit, c.lastWords())
+			return p.ends("no steps were left", "the %s did not finish within %d steps (limits.steps_per_phase); its last words: %q", c.who(), p.limit, c.lastWords())
 		}
 		done, err := c.turn(ctx)
 		if err != nil || done {
 			return err
 		}
 	}
+}
+
+// ends is the fault of a conversation that has come to no result: it ran out of steps,
+// went in circles, fell silent or could not fill in the form.
+func (p *phase) ends(short, format string, args ...any) error {
+	p.spent, p.why = agentFault(format, args...), short
+	return p.spent
 }
 
 // left is the number of steps that the phase may still take.
@@ -141,7 +153,7 @@ func (c *conversation) turn(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	log := &turnLog{replayed: rec.replayed, step: pipeline.Step{Phase: c.p.phase, Iteration: c.p.job.Ref.Iteration, Number: c.p.steps, Model: c.modelName, Usage: rec.response.Usage,
+	log := &turnLog{replayed: rec.replayed, step: pipeline.Step{Phase: c.p.phase, Iteration: c.p.job.Ref.Iteration, Number: c.p.steps, Model: c.modelName, Usage: rec.response.Usage, Adapted: rec.response.Adapted,
 		Call: c.p.agent.opts.Clock().Sub(start).Milliseconds()}}
 	done, err = c.act(ctx, rec.response, log)
 	log.step.Millis = c.p.agent.opts.Clock().Sub(start).Milliseconds()
@@ -159,10 +171,11 @@ func (c *conversation) ask(ctx context.Context) (recorded, error) {
 	switch {
 	case c.p.left() == 0:
 		req.Force = "submit"
-	case c.silent > 0:
+	case c.silent > 0 || c.forced:
 		req.Force = ForceAny
 	}
 	for {
+		c.asked = tokens(req.bytes())
 		rec, err := c.p.call(ctx, c.model, c.modelName, c.step, req)
 		if !errors.Is(err, ErrTooLong) || !c.mem.shrink() {
 			return rec, err
@@ -178,14 +191,7 @@ func (p *phase) call(ctx context.Context, m Model, name string, step int, req Re
 	}
 	req.Iteration, req.Attempt, req.Step = p.job.Ref.Iteration, p.job.Ref.Attempt, step
 	rec, err := p.record(ctx, m, p.tapeKey(req.Role), req, func() error {
-		n := len(req.text()) + len(req.Tools)*600 // descriptions and schemas
-		for _, msg := range req.Messages {
-			for _, c := range msg.Calls {
-				n += len(c.Args)
-			}
-			n += len(msg.Raw)
-		}
-		next, err := p.budget.reserve(name, p.agent.prices, tokens(n), int64(req.MaxTokens+req.Reasoning))
+		next, err := p.budget.reserve(name, p.agent.prices, tokens(req.bytes()), int64(req.MaxTokens+req.Reasoning))
 		if err != nil || p.agent.opts.Budget == nil {
 			return err
 		}
@@ -233,6 +239,7 @@ func (c *conversation) act(ctx context.Context, r Response, log *turnLog) (bool,
 	if len(r.Calls) == 0 {
 		return false, c.nudge(r)
 	}
+	c.forced = c.forced || c.silent > 0
 	c.silent, c.cut = 0, 0
 	results, accepted, err := c.useAll(ctx, r, log)
 	if err != nil || accepted {
@@ -269,7 +276,11 @@ func (c *conversation) nudge(r Response) error {
 		}
 	}
 	if c.silent++; c.silent > 1 {
-		return agentFault("not verified: the %s answered twice without calling a tool, last with %q", c.who(), text.ClipBytes(r.Text, 300))
+		why := "The model may call no tools, or its server gives it none (llama.cpp: --jinja, vLLM: --enable-auto-tool-choice) or cuts its prompt (Ollama: OLLAMA_CONTEXT_LENGTH, or num_ctx of the model)"
+		if n := r.Usage.Input; n > 0 && n < c.asked/2 {
+			why = fmt.Sprintf("Its server counted %d tokens of a prompt that has about %d: let its context be longer (Ollama: OLLAMA_CONTEXT_LENGTH, or num_ctx of the model)", n, c.asked)
+		}
+		return c.p.ends("it called no tool any more", "not verified: the %s answered twice without calling a tool, last with %q. %s", c.who(), text.ClipBytes(r.Text, 300), why)
 	}
 	words := "Your answer called no tool, so nothing came of it. Go on with a tool, or call submit with your result."
 	c.mem.user(nil, words+c.hurry()+"\n"+c.p.state(c.name, c.step+1, c.p.left()))
@@ -316,7 +327,7 @@ func (c *conversation) watch(ctx context.Context, results []ToolResult, log *tur
 		return "", nil
 	}
 	if c.reflected {
-		return "", agentFault("the %s stagnated: %d steps in a row changed no file and brought nothing new, again after it had been given advice", c.who(), c.idle)
+		return "", c.p.ends("it made no progress any more", "the %s stagnated: %d steps in a row changed no file and brought nothing new, again after it had been given advice", c.who(), c.idle)
 	}
 	c.reflected, c.idle = true, 0
 	advice, usage, err := c.reflect(ctx, results)

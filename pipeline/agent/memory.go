@@ -53,12 +53,16 @@ func (m *memory) assistant(r Response) {
 	m.messages = append(m.messages, Message{Role: "assistant", Text: text, Calls: r.Calls, Raw: r.Raw})
 }
 
-// user appends results and words.
+// user appends results and words. Words beside results are in the last of them: some
+// providers refuse a user's turn behind a tool's, and models answer such words with nothing.
 func (m *memory) user(results []ToolResult, text string) {
+	if n := len(results); n > 0 && text != "" {
+		results[n-1].Text += "\n\n" + text
+		text = ""
+	}
 	m.messages = append(m.messages, Message{Role: "user", Results: results, Text: text})
 	if m.written(false) >= writtenBatch {
 		m.written(true)
-		m.changed()
 	}
 	m.trim()
 }
@@ -102,14 +106,6 @@ func elided(call ToolCall) (json.RawMessage, int) {
 	return out, len(call.Args) - len(out)
 }
 
-// changed drops the model's reasoning, which is bound to the exact text before it:
-// the provider would refuse it behind a changed message.
-func (m *memory) changed() {
-	for i := range m.messages {
-		m.messages[i].Raw = nil
-	}
-}
-
 func (m *memory) bytes() int {
 	n := 0
 	for _, msg := range m.messages {
@@ -148,7 +144,6 @@ func (m *memory) trim() {
 			m.elided++
 		}
 	}
-	m.changed()
 }
 
 // state is the line that tells a model where it stands: how often it acted, and

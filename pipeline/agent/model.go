@@ -30,6 +30,18 @@ type Request struct {
 	Reasoning int    // tokens of reasoning on top, where the provider can be told; 0: as the provider likes
 }
 
+// bytes estimates how long a request is when it is written.
+func (r *Request) bytes() int {
+	n := len(r.text()) + len(r.Tools)*600 // descriptions and schemas
+	for _, msg := range r.Messages {
+		for _, c := range msg.Calls {
+			n += len(c.Args)
+		}
+		n += len(msg.Raw)
+	}
+	return n
+}
+
 // Message is one turn. A user's turn holds the results of the tools that the
 // turn before called, then text; a model's turn holds text, then calls.
 type Message struct {
@@ -37,7 +49,7 @@ type Message struct {
 	Text    string
 	Calls   []ToolCall
 	Results []ToolResult
-	Raw     json.RawMessage // a model's turn as its provider wrote it, sent back unchanged: reasoning is bound to it
+	Raw     json.RawMessage // what goes back to the provider of a model's turn beside the rest: reasoning, and what is bound to it
 	Marks   []int           // of the first turn: bytes of Text up to which other requests begin alike, ascending, at most two; the provider is to keep the prompt up to there
 }
 
@@ -81,4 +93,6 @@ type Response struct {
 	Model string // as the provider names it
 	Usage pipeline.Usage
 	Raw   json.RawMessage // see Message
+
+	Adapted []string `json:",omitempty"` // what had to be done so that it could be read; not on a tape
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -19,6 +21,9 @@ type openaiDialect struct {
 	noUsage     atomic.Bool // stream_options is refused
 	otherLimit  atomic.Bool // the limit on output has the other name
 	noReasoning atomic.Bool // reasoning_effort is refused
+	noChoice    atomic.Bool // tool_choice is refused
+	responses   atomic.Bool // tools are for the Responses API alone
+	unreasoned  atomic.Bool // or for no reasoning at all, where that API is not there
 }
 
 type openaiBody struct {
@@ -38,12 +43,43 @@ type openaiMessage struct {
 	Content    *string      `json:"content,omitempty"`
 	ToolCallID string       `json:"tool_call_id,omitempty"`
 	ToolCalls  []openaiCall `json:"tool_calls,omitempty"`
+	more       fields
 }
 
 type openaiCall struct {
 	ID       string         `json:"id"`
 	Type     string         `json:"type"`
 	Function openaiFunction `json:"function"`
+	more     fields
+}
+
+// fields are those of an object that stay as the provider wrote them: reasoning and
+// its signatures have another name with each, and come back to it under that.
+type fields map[string]json.RawMessage
+
+// with writes an object and the fields that it has not itself.
+func (f fields) with(v any) ([]byte, error) {
+	out, err := json.Marshal(v)
+	if err != nil || len(f) == 0 {
+		return out, err
+	}
+	all := maps.Clone(f)
+	if err := json.Unmarshal(out, &all); err != nil {
+		return nil, err
+	}
+	return json.Marshal(all)
+}
+
+// MarshalJSON implements json.Marshaler.
+func (m openaiMessage) MarshalJSON() ([]byte, error) {
+	type plain openaiMessage
+	return m.more.with(plain(m))
+}
+
+// MarshalJSON implements json.Marshaler.
+func (c openaiCall) MarshalJSON() ([]byte, error) {
+	type plain openaiCall
+	return c.more.with(plain(c))
 }
 
 // openaiFunction is a function that is called, or one that may be.
@@ -57,6 +93,13 @@ type openaiFunction struct {
 type openaiTool struct {
 	Type     string         `json:"type"`
 	Function openaiFunction `json:"function"`
+}
+
+func (d *openaiDialect) current() dialect {
+	if d.responses.Load() {
+		return &responsesDialect{openaiDialect: d}
+	}
+	return d
 }
 
 func (d *openaiDialect) path() string { return "/chat/completions" }
@@ -74,15 +117,18 @@ func (d *openaiDialect) encode(model string, req Request) any {
 	} else { // the older name is the one that compatible servers know
 		body.MaxTokens = limit
 	}
-	if req.Reasoning > 0 && !d.noReasoning.Load() {
+	switch {
+	case d.unreasoned.Load():
+		body.Reasoning = "none"
+	case req.Reasoning > 0 && !d.noReasoning.Load():
 		body.Reasoning = effort(req.Reasoning)
 	}
 	for _, t := range req.Tools {
-		body.Tools = append(body.Tools, openaiTool{Type: "function", Function: openaiFunction{Name: t.Name, Description: t.Description, Parameters: t.Schema}})
+		body.Tools = append(body.Tools, openaiTool{Type: "function", Function: openaiFunction{Name: t.Name, Description: t.Description, Parameters: someProperty(t.Schema)}})
 	}
-	switch req.Force {
-	case "":
-	case ForceAny:
+	switch {
+	case req.Force == "" || d.noChoice.Load():
+	case req.Force == ForceAny:
 		body.ToolChoice = "required"
 	default:
 		body.ToolChoice = openaiTool{Type: "function", Function: openaiFunction{Name: req.Force}}
@@ -94,6 +140,17 @@ func (d *openaiDialect) encode(model string, req Request) any {
 		body.Messages = append(body.Messages, openaiMessages(msg)...)
 	}
 	return body
+}
+
+// someProperty is the schema of a tool's arguments with one at least: Gemini refuses an
+// object without.
+func someProperty(schema map[string]any) map[string]any {
+	if p, _ := schema["properties"].(map[string]any); len(p) > 0 {
+		return schema
+	}
+	out := maps.Clone(schema)
+	out["properties"] = map[string]any{"why": map[string]any{"type": "string", "description": "what for; may be left out"}}
+	return out
 }
 
 // openaiMessages writes one turn: a message for each tool result, then one for the rest.
@@ -108,25 +165,41 @@ func openaiMessages(msg Message) []openaiMessage {
 		}
 		return out
 	}
-	a := openaiMessage{Role: "assistant"}
+	a, was := openaiMessage{Role: "assistant"}, openaiMore{}
+	if json.Unmarshal(msg.Raw, &was) == nil {
+		a.more = was.Message
+	}
 	if msg.Text != "" || len(msg.Calls) == 0 {
 		a.Content = &msg.Text
 	}
 	for _, c := range msg.Calls {
 		args := string(wholeObject(c.Args))
-		a.ToolCalls = append(a.ToolCalls, openaiCall{ID: c.ID, Type: "function", Function: openaiFunction{Name: c.Name, Arguments: &args}})
+		a.ToolCalls = append(a.ToolCalls, openaiCall{ID: c.ID, Type: "function", Function: openaiFunction{Name: c.Name, Arguments: &args}, more: was.Calls[c.ID]})
 	}
 	return append(out, a)
 }
 
-func (d *openaiDialect) adapt(said string, req Request) bool {
-	has := func(s string) bool { return strings.Contains(said, s) }
+// openaiMore is what is kept of a model's turn beside its text and its calls; see Message.Raw.
+type openaiMore struct {
+	Message fields            `json:"message,omitempty"`
+	Calls   map[string]fields `json:"calls,omitempty"` // by id
+}
+
+func (d *openaiDialect) adapt(f *failure, req Request) bool {
+	if f.kind != kindRequest {
+		return false
+	}
+	has := func(s string) bool { return strings.Contains(f.said, s) }
 	switch {
 	case has("stream_options") || has("include_usage"):
 		return d.noUsage.CompareAndSwap(false, true)
 	case has("max_tokens") && (has("max_completion_tokens") || d.own != d.otherLimit.Load() && has("nsupported")),
 		has("max_completion_tokens") && has("nsupported"):
 		return d.otherLimit.CompareAndSwap(false, true)
+	case has("/responses") && len(req.Tools) > 0 && !d.unreasoned.Load():
+		return d.responses.CompareAndSwap(false, true)
+	case has("tool_choice") && req.Force != "":
+		return d.noChoice.CompareAndSwap(false, true)
 	case has("reasoning") && req.Reasoning > 0:
 		return d.noReasoning.CompareAndSwap(false, true)
 	}
@@ -153,16 +226,83 @@ type openaiAnswer struct {
 }
 
 type openaiPart struct {
-	Content   string `json:"content"`
-	Refusal   string `json:"refusal"`
-	ToolCalls []struct {
-		Index    *int   `json:"index"`
-		ID       string `json:"id"`
-		Function struct {
-			Name      string `json:"name"`
-			Arguments string `json:"arguments"`
-		} `json:"function"`
-	} `json:"tool_calls"`
+	Content   words            `json:"content"`
+	Refusal   string           `json:"refusal"`
+	ToolCalls []openaiCallPart `json:"tool_calls"`
+	more      fields
+}
+
+type openaiCallPart struct {
+	Index    *int   `json:"index"`
+	ID       string `json:"id"`
+	Function struct {
+		Name      string `json:"name"`
+		Arguments words  `json:"arguments"`
+	} `json:"function"`
+	more fields
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *openaiPart) UnmarshalJSON(data []byte) error {
+	type plain openaiPart
+	p.more = unnamed(data, "role", "content", "refusal", "tool_calls", "function_call", "annotations", "audio")
+	return json.Unmarshal(data, (*plain)(p))
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *openaiCallPart) UnmarshalJSON(data []byte) error {
+	type plain openaiCallPart
+	p.more = unnamed(data, "index", "id", "type", "function")
+	return json.Unmarshal(data, (*plain)(p))
+}
+
+// unnamed returns the fields of an object that say something, but for those named.
+func unnamed(data []byte, names ...string) fields {
+	var out fields
+	_ = json.Unmarshal(data, &out) // what is no object has none
+	maps.DeleteFunc(out, func(name string, v json.RawMessage) bool { return slices.Contains(names, name) || string(v) == "null" })
+	return out
+}
+
+// grow adds a part of a stream: texts and lists go on, anything else stands for what was.
+func (f *fields) grow(more fields) {
+	if *f == nil && len(more) > 0 {
+		*f = fields{}
+	}
+	for name, v := range more {
+		was := (*f)[name]
+		var a, b string
+		var x, y []json.RawMessage
+		switch {
+		case json.Unmarshal(was, &a) == nil && json.Unmarshal(v, &b) == nil:
+			v, _ = json.Marshal(a + b)
+		case json.Unmarshal(was, &x) == nil && json.Unmarshal(v, &y) == nil:
+			v, _ = json.Marshal(append(x, y...))
+		}
+		(*f)[name] = v
+	}
+}
+
+// words is a text that some servers write as the value that it describes, or as a list of
+// parts, of which those without a text are left out.
+type words string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (w *words) UnmarshalJSON(data []byte) error {
+	var list []struct {
+		Text string `json:"text"`
+	}
+	switch {
+	case string(data) == "null":
+	case json.Unmarshal(data, (*string)(w)) == nil:
+	case json.Unmarshal(data, &list) == nil:
+		for _, part := range list {
+			*w += words(part.Text)
+		}
+	default:
+		*w = words(data)
+	}
+	return nil
 }
 
 func (d *openaiDialect) decode(body []byte) (Response, error) {
@@ -186,6 +326,7 @@ type openaiStream struct {
 	calls         []*openaiGrowing
 	usage         pipeline.Usage
 	some          bool // there was a choice
+	more          fields
 }
 
 // openaiGrowing is a call whose arguments are still coming.
@@ -193,6 +334,7 @@ type openaiGrowing struct {
 	index    int
 	id, name string
 	args     strings.Builder
+	more     fields
 }
 
 func (s *openaiStream) add(ev event) (bool, error) {
@@ -222,33 +364,38 @@ func (s *openaiStream) take(in openaiAnswer, data []byte) error {
 	choice := in.Choices[0]
 	s.finish = firstOf(choice.FinishReason, s.finish)
 	for _, p := range []openaiPart{choice.Message, choice.Delta} {
-		s.text.WriteString(p.Content)
+		s.text.WriteString(string(p.Content))
 		s.refusal.WriteString(p.Refusal)
+		s.more.grow(p.more)
 		for _, c := range p.ToolCalls {
-			index := len(s.calls) // some servers send calls without an index
-			switch {
-			case c.Index != nil:
-				index = *c.Index
-			case c.ID == "" && c.Function.Name == "":
-				index--
-			}
-			g := s.call(index, c.ID)
+			g := s.call(c)
 			g.id, g.name = firstOf(g.id, c.ID), firstOf(g.name, c.Function.Name)
-			g.args.WriteString(c.Function.Arguments)
+			g.args.WriteString(string(c.Function.Arguments))
+			g.more.grow(c.more)
 		}
 	}
 	return nil
 }
 
-// call finds the call that a part belongs to. Some servers give every call the index
-// 0, and each an id of its own.
-func (s *openaiStream) call(index int, id string) *openaiGrowing {
+// call finds the call that a part belongs to. Some servers give no index, or every call the
+// index 0; some give each part of one call an id of its own. So a part of another id begins
+// a call when it has a name and the arguments so far are whole, or of another one.
+func (s *openaiStream) call(c openaiCallPart) *openaiGrowing {
 	for i := len(s.calls) - 1; i >= 0; i-- {
-		if g := s.calls[i]; g.index == index && (id == "" || g.id == id || g.id == "") {
+		g := s.calls[i]
+		if c.Index != nil && *c.Index != g.index {
+			continue
+		}
+		same := c.ID == "" || g.id == "" || c.ID == g.id
+		begins := c.Function.Name != "" && (c.Index == nil && c.ID == "" || !same && (c.Function.Name != g.name || json.Valid([]byte(g.args.String()))))
+		if same && !begins || c.Index != nil && !begins {
 			return g
 		}
 	}
-	g := &openaiGrowing{index: index}
+	g := &openaiGrowing{index: len(s.calls)}
+	if c.Index != nil {
+		g.index = *c.Index
+	}
 	s.calls = append(s.calls, g)
 	return g
 }
@@ -261,12 +408,27 @@ func (s *openaiStream) response() (Response, error) {
 		return Response{}, errors.New("it has no choice")
 	}
 	r := Response{Text: s.text.String(), Model: s.model, Stop: StopEnd, Usage: s.usage}
+	more := openaiMore{Message: s.more}
 	for i, g := range s.calls {
 		args := json.RawMessage(g.args.String())
+		var twice string // some servers encode it so
+		if json.Unmarshal(args, &twice) == nil {
+			args = json.RawMessage(twice)
+		}
 		if len(args) == 0 {
 			args = json.RawMessage("{}")
 		}
-		r.Calls = append(r.Calls, ToolCall{ID: firstOf(g.id, "call_"+strconv.Itoa(i+1)), Name: g.name, Args: args})
+		id := firstOf(g.id, "call_"+strconv.Itoa(i+1))
+		r.Calls = append(r.Calls, ToolCall{ID: id, Name: g.name, Args: args})
+		if len(g.more) > 0 {
+			if more.Calls == nil {
+				more.Calls = map[string]fields{}
+			}
+			more.Calls[id] = g.more
+		}
+	}
+	if len(more.Message)+len(more.Calls) > 0 {
+		r.Raw, _ = json.Marshal(more) // it came out of JSON
 	}
 	switch {
 	case s.refusal.Len() > 0:

@@ -121,7 +121,7 @@ func TestTooLong(t *testing.T) {
 		t.Errorf("requests of %v bytes, %v; want one that is too long, and the end", sizes, err)
 	}
 	sizes, err = run(10)
-	wantFault(t, err, pipeline.FaultProvider, "too long for small", "choose a model with a longer context")
+	wantFault(t, err, pipeline.FaultProvider, "too long for small", "let the server's context be longer")
 	if len(sizes) > 2 {
 		t.Errorf("%d requests for a task that never fits", len(sizes))
 	}

@@ -12,14 +12,11 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"forge/pipeline"
-	"forge/pipeline/lazyregexp"
 )
 
 // Credentials are what Open may use. A URL replaces the provider's own address:
@@ -82,6 +79,7 @@ type ProviderOptions struct {
 	Now         func() time.Time                     // nil: time.Now
 	After       func(time.Duration) <-chan time.Time // nil: time.After
 	Random      func() float64                       // from 0 to 1; nil: math/rand's
+	Attended    bool                                 // the operator sees what is wrong at once: nothing waits until it is mended
 }
 
 // Providers opens models. All models of a provider share one circuit, so there should
@@ -309,12 +307,13 @@ func (p *provider) settle(model string, n int, f *failure) {
 // dialect is how a provider wants a request and writes an answer. It is safe for
 // concurrent use.
 type dialect interface {
-	path() string   // where requests go
-	models() string // where the list of models is
+	current() dialect // the one that takes a request now, after what was learnt
+	path() string     // where requests go
+	models() string   // where the list of models is
 	encode(model string, req Request) any
 	decode(body []byte) (Response, error)
 	stream() stream
-	adapt(said string, req Request) bool // learns from a refusal how to write the request; false: no other way
+	adapt(f *failure, req Request) bool // learns from a refusal how to write the request; false: no other way
 }
 
 // stream puts the events of an answer together.
@@ -329,7 +328,7 @@ type remote struct {
 	*provider
 	name    string // as the provider knows it
 	dialect dialect
-	ceiling atomic.Int64 // the most output that the provider lets a request ask for; 0: not known
+	window  window
 }
 
 // Complete implements Model. What passes soon is waited for here; what does not is a
@@ -356,12 +355,19 @@ func (m *remote) Complete(ctx context.Context, req Request) (Response, error) {
 		case !errors.As(err, &f): // the context's
 			m.circuit.abandoned(p)
 			return Response{}, err
-		case adapted < maxAdapted && (m.learnCeiling(f, req) || f.kind == kindRequest && m.dialect.adapt(f.said, req)):
+		case f.kind == kindTooLong && f.status == 0: // it was not asked
+			return Response{}, f
+		case adapted < maxAdapted && (m.window.learn(f) || m.dialect.current().adapt(f, req)):
 			m.circuit.succeeded(p)
 			adapted++
 			continue
 		case f.kind.passes() && f.refused && f.wait > 0: // not again at once, but then
 			f.fault.RetryAt = m.circuit.failed(p, f)
+			return Response{}, f
+		case f.kind.operators() && m.opts.Attended, f.kind == kindAnswer && attempt >= maxUnread:
+			m.circuit.succeeded(p)
+			m.settle(m.name, n, f)
+			f.fault.Final = true
 			return Response{}, f
 		case f.kind.servers(): // asked again later, and not by every run
 			m.settle(m.name, n, f)
@@ -394,8 +400,10 @@ func (m *remote) Complete(ctx context.Context, req Request) (Response, error) {
 	}
 }
 
-// maxAdapted is how often a request may be written in another way.
-const maxAdapted = 4
+const (
+	maxAdapted = 6 // times that a request may be written in another way
+	maxUnread  = 3 // answers to a request that cannot be read: the server answers so to the next one, too
+)
 
 func (m *remote) pause(ctx context.Context, d time.Duration) error {
 	select {
@@ -408,13 +416,25 @@ func (m *remote) pause(ctx context.Context, d time.Duration) error {
 
 // attempt makes one request. The error is a described *failure or the context's.
 func (m *remote) attempt(ctx context.Context, p pass, req Request) (Response, error) {
-	body, err := json.Marshal(m.dialect.encode(m.name, m.under(req)))
+	d := m.dialect.current()
+	body, err := json.Marshal(d.encode(m.name, req))
 	if err != nil {
 		return Response{}, (&failure{kind: kindRequest, said: err.Error()}).describe(m.endpoint, m.name)
 	}
+	fits, ok := m.window.bound(req, len(body))
+	if !ok {
+		m.circuit.abandoned(p)
+		return Response{}, (&failure{kind: kindTooLong, said: fmt.Sprintf("its context holds %d tokens, and the request alone has about %d", m.window.tokens.Load(), m.window.prompt(len(body)))}).describe(m.endpoint, m.name)
+	}
+	if fits.MaxTokens != req.MaxTokens || fits.Reasoning != req.Reasoning {
+		body, err = json.Marshal(d.encode(m.name, fits))
+		if err != nil {
+			return Response{}, (&failure{kind: kindRequest, said: err.Error()}).describe(m.endpoint, m.name)
+		}
+	}
 	begins := sync.OnceFunc(func() { m.circuit.answering(p) })
-	st := m.dialect.stream()
-	a, err := m.exchange(ctx, http.MethodPost, m.dialect.path(), body, func(ev event) (bool, error) {
+	st := d.stream()
+	a, err := m.exchange(ctx, http.MethodPost, d.path(), body, func(ev event) (bool, error) {
 		done, err := st.add(ev)
 		if err == nil {
 			begins()
@@ -428,10 +448,10 @@ func (m *remote) attempt(ctx context.Context, p pass, req Request) (Response, er
 		r, err = st.response()
 	case err != nil:
 	case a.status != http.StatusOK:
-		err = m.refusal(m.dialect.path(), a, m.opts.Now())
+		err = m.refusal(d.path(), a, m.opts.Now())
 	case a.body != nil:
-		if r, err = m.dialect.decode(a.body); err != nil && !json.Valid(a.body) {
-			err = &failure{kind: kindURL, said: m.elsewhere(m.dialect.path(), a, bytes.HasPrefix(bytes.TrimSpace(a.body), []byte("<")))}
+		if r, err = d.decode(a.body); err != nil && !json.Valid(a.body) {
+			err = &failure{kind: kindURL, said: m.elsewhere(d.path(), a, bytes.HasPrefix(bytes.TrimSpace(a.body), []byte("<")))}
 		}
 	default:
 		r, err = st.response()
@@ -439,12 +459,13 @@ func (m *remote) attempt(ctx context.Context, p pass, req Request) (Response, er
 	switch {
 	case err == nil:
 		m.circuit.succeeded(p)
-		return m.counted(r, body), nil
+		return tolerant(m.counted(r, body), req.Tools), nil
 	case ctx.Err() != nil:
 		return Response{}, ctx.Err()
 	case !errors.As(err, &f):
 		f = &failure{kind: kindAnswer, said: err.Error()}
 	}
+	f.asked = fits.MaxTokens + fits.Reasoning
 	return Response{}, f.describe(m.endpoint, m.name)
 }
 
@@ -460,43 +481,6 @@ func (m *remote) counted(r Response, body []byte) Response {
 		r.Usage.Input, r.Usage.Output = tokens(len(body)), tokens(n)
 	}
 	return r
-}
-
-var (
-	outputLimit = lazyregexp.New(`max(imum)?_?(completion_|output_)?_?tokens|(completion|output) tokens`)
-	plainNumber = lazyregexp.New(`(?:^|[\s(=:])(\d[\d,]*)(?:[\s).,;]|$)`)
-)
-
-// leastCeiling is the smallest number in a refusal that is taken for a limit.
-const leastCeiling = 1024
-
-// learnCeiling reads the most output that may be asked for out of a refusal such as
-// "max_tokens: 64000 > 32000, which is the maximum allowed"; false: it says nothing.
-func (m *remote) learnCeiling(f *failure, req Request) bool {
-	if f.kind != kindRequest && f.kind != kindTooLong || !outputLimit.MatchString(f.said) {
-		return false
-	}
-	req = m.under(req)
-	asked, least := int64(req.MaxTokens+req.Reasoning), int64(0)
-	for _, n := range plainNumber.FindAllStringSubmatch(f.said, -1) {
-		v, err := strconv.ParseInt(strings.ReplaceAll(n[1], ",", ""), 10, 64)
-		if err == nil && v >= leastCeiling && v < asked && (least == 0 || v < least) {
-			least = v
-		}
-	}
-	if least > 0 {
-		m.ceiling.Store(least)
-	}
-	return least > 0
-}
-
-// under holds a request under the ceiling.
-func (m *remote) under(req Request) Request {
-	if most := int(m.ceiling.Load()); most > 0 && req.MaxTokens+req.Reasoning > most {
-		req.Reasoning = min(req.Reasoning, most/2)
-		req.MaxTokens = min(req.MaxTokens, most-req.Reasoning)
-	}
-	return req
 }
 
 // fault is what a provider's status means for people; a tape uses it, too.

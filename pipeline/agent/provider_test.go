@@ -102,7 +102,7 @@ func TestWire(t *testing.T) {
 }
 
 func state(step int) string {
-	return fmt.Sprintf(`<state conversation="implementer" iteration="1" attempt="1" step="%d" of="40" tokens="0" cost="$0"/>`, step)
+	return fmt.Sprintf(`<state conversation="implementer" iteration="1" attempt="1" step="%d" of="100" tokens="0" cost="$0"/>`, step)
 }
 
 // checkCacheMarks looks for the marks: on the system prompt, where the first turn has

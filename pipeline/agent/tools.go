@@ -76,7 +76,7 @@ func object(props ...any) map[string]any {
 		}
 		properties[name] = props[i+1]
 	}
-	return map[string]any{"type": "object", "properties": properties, "required": required, "additionalProperties": false}
+	return map[string]any{"type": "object", "properties": properties, "required": required}
 }
 
 func typed(kind, description string) map[string]any {

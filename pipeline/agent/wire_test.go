@@ -54,9 +54,9 @@ func serve(t *testing.T, name string, o ProviderOptions, h http.HandlerFunc) *re
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
 	c := &o.Credentials
-	c.AnthropicURL, c.AnthropicKey, c.OpenAIURL = srv.URL, "sk-key", srv.URL+"/v1"
+	c.AnthropicURL, c.AnthropicKey, c.OpenAIURL = srv.URL, "sk-key-1234", srv.URL+"/v1"
 	if name != "openai/llama" {
-		c.OpenAIKey = "sk-key"
+		c.OpenAIKey = "sk-key-1234"
 	}
 	m, err := NewProviders(o).remote(name)
 	if err != nil {
@@ -168,6 +168,14 @@ func TestAnswers(t *testing.T) {
 
 // never is a clock on which nothing ends.
 func never(time.Duration) <-chan time.Time { return nil }
+
+// soon lets pauses between attempts pass, and no call be late.
+func soon(d time.Duration) <-chan time.Time {
+	if d >= time.Minute {
+		return nil
+	}
+	return time.After(0)
+}
 
 // once makes a single attempt.
 func (m *remote) once(t *testing.T) (Response, error) {
@@ -311,15 +319,15 @@ func TestKeyIsNotTold(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"openai/gpt", "anthropic/claude"} {
 		for _, body := range []string{
-			`data: {"error":{"message":"your key sk-key is bad"}}` + "\n\n",
-			`data: {"type":"error","error":{"type":"api_error","message":"your key sk-key is bad"}}` + "\n\n",
-			`data: {"type":"message_start sk-key` + "\n\n",
+			`data: {"error":{"message":"your key sk-key-1234 is bad"}}` + "\n\n",
+			`data: {"type":"error","error":{"type":"api_error","message":"your key sk-key-1234 is bad"}}` + "\n\n",
+			`data: {"type":"message_start sk-key-1234` + "\n\n",
 		} {
 			m := serve(t, name, ProviderOptions{After: never}, func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "text/event-stream")
 				io.WriteString(w, body)
 			})
-			if _, err := m.once(t); err == nil || strings.Contains(err.Error(), "sk-key") {
+			if _, err := m.once(t); err == nil || strings.Contains(err.Error(), "sk-key-1234") {
 				t.Errorf("%s, %s gives %v", name, body, err)
 			}
 		}
@@ -330,12 +338,15 @@ func TestKeyIsNotTold(t *testing.T) {
 // refusals of those that have a limit.
 func TestCeiling(t *testing.T) {
 	t.Parallel()
-	for said, want := range map[string]int{
-		"max_tokens: 64000 > 32000, which is the maximum allowed number of output tokens for claude-opus-4-20250514":                                                                                                32000,
-		"max_tokens is too large: 64000. This model supports at most 16384 completion tokens, whereas you provided 64000.":                                                                                          16384,
-		"'max_tokens' or 'max_completion_tokens' is too large: 64000. This model's maximum context length is 32,768 tokens and your request has 20000 input tokens (64000 > 32768 - 20000). (BadRequestError, 400)": 20000,
-		"max_tokens must be a number for gpt-4-0613": 0,
-		"messages: 3 of 1000 are bad":                0,
+	for said, tt := range map[string]struct {
+		room int // what the server takes
+		want []int
+	}{
+		"max_tokens: 64000 > 32000, which is the maximum allowed number of output tokens for claude-opus-4-20250514":                                                                                                {32000, []int{64_000, 32_000, 32_000}},
+		"max_tokens is too large: 64000. This model supports at most 16384 completion tokens, whereas you provided 64000.":                                                                                          {16384, []int{64_000, 16_384, 16_384}},
+		"'max_tokens' or 'max_completion_tokens' is too large: 64000. This model's maximum context length is 32,768 tokens and your request has 20000 input tokens (64000 > 32768 - 20000). (BadRequestError, 400)": {12768, []int{64_000, 32_214, 16_107, 8053, 8053}},
+		"max_tokens must be a number for gpt-4-0613": {10_000, nil},
+		"messages: 3 of 1000 are bad":                {10_000, nil},
 	} {
 		asked := []int{}
 		m := serve(t, "openai/llama", ProviderOptions{After: never}, func(w http.ResponseWriter, r *http.Request) {
@@ -344,7 +355,7 @@ func TestCeiling(t *testing.T) {
 			}
 			json.NewDecoder(r.Body).Decode(&in)
 			asked = append(asked, in.MaxTokens)
-			if in.MaxTokens > max(want, 10_000) {
+			if in.MaxTokens > tt.room {
 				w.WriteHeader(http.StatusBadRequest)
 				json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"message": said}})
 				return
@@ -354,12 +365,12 @@ func TestCeiling(t *testing.T) {
 		req := hello
 		req.MaxTokens, req.Reasoning = 48_000, 16_000
 		for range 2 {
-			if _, err := m.Complete(t.Context(), req); (err == nil) != (want > 0) {
+			if _, err := m.Complete(t.Context(), req); (err == nil) != (tt.want != nil) {
 				t.Errorf("%q gives %v", said, err)
 			}
 		}
-		if all := []int{64_000, want, want}; want > 0 && !slices.Equal(asked, all) {
-			t.Errorf("%q: asked for %v, want %v", said, asked, all)
+		if tt.want != nil && !slices.Equal(asked, tt.want) {
+			t.Errorf("%q: asked for %v, want %v", said, asked, tt.want)
 		}
 	}
 }
@@ -410,4 +421,90 @@ func FuzzStream(f *testing.F) {
 			d.decode(data)
 		}
 	})
+}
+
+// Covers I1: what a provider wants back of a model's turn comes back to it, also when what
+// was written is left out by then, and a provider that takes tools elsewhere is asked there.
+func TestReasoningComesBack(t *testing.T) {
+	t.Parallel()
+	answer := func(more, call string) string {
+		return `{"choices":[{"message":{"role":"assistant","content":null` + more + `,"tool_calls":[{"id":"c1","type":"function"` + call + `,"function":{"name":"read","arguments":"{\"path\":\"a\"}"}}]}}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`
+	}
+	sealed := `{"status":"completed","output":[{"type":"reasoning","id":"r","summary":[],"encrypted_content":"seal"},{"type":"function_call","id":"f","call_id":"c1","name":"read","arguments":"{\"path\":\"a\"}"}],"usage":{"input_tokens":1,"output_tokens":1}}`
+	for name, tt := range map[string]struct {
+		answer, want, without string // what must be in the second request, and what only where it comes back
+		chat                  string // refusal of chat completions
+	}{
+		"DeepSeek":   {answer: answer(`,"reasoning_content":"hm"`, ""), want: `"reasoning_content":"hm"`},
+		"OpenRouter": {answer: answer(`,"reasoning_details":[{"type":"reasoning.encrypted","data":"x"}]`, ""), want: `"reasoning_details":[{"type":"reasoning.encrypted","data":"x"}]`},
+		"Gemini":     {answer: answer("", `,"extra_content":{"google":{"thought_signature":"s"}}`), want: `"extra_content":{"google":{"thought_signature":"s"}}`},
+		"Responses":  {answer: sealed, want: `{"type":"reasoning","id":"r","summary":[],"encrypted_content":"seal"}`, chat: "Function tools with reasoning_effort are not supported. To use function tools, use /v1/responses."},
+	} {
+		var bodies []string
+		m := serve(t, "openai/gpt", ProviderOptions{After: never}, func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			if chat := strings.HasSuffix(r.URL.Path, "/chat/completions"); chat && tt.chat != "" {
+				w.WriteHeader(http.StatusBadRequest)
+				json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"message": tt.chat}})
+				return
+			}
+			bodies = append(bodies, string(body))
+			io.WriteString(w, tt.answer)
+		})
+		req := Request{MaxTokens: 1000, Tools: []Tool{{Name: "read", Schema: object("path", typed("string", "file"))}}, Messages: []Message{{Role: "user", Text: "x"}}}
+		r, err := m.Complete(t.Context(), req)
+		if err != nil || len(r.Calls) != 1 {
+			t.Errorf("%s: %+v, %v", name, r, err)
+			continue
+		}
+		r.Calls[0].Args = json.RawMessage(`{"path":"elided"}`)
+		req.Messages = append(req.Messages, Message{Role: "assistant", Text: r.Text, Calls: r.Calls, Raw: r.Raw}, Message{Role: "user", Results: []ToolResult{{ID: "c1", Text: "ok"}}})
+		if _, err := m.Complete(t.Context(), req); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if len(bodies) != 2 || !strings.Contains(bodies[1], tt.want) || !strings.Contains(bodies[1], "elided") || strings.Contains(bodies[0], tt.want) {
+			t.Errorf("%s: asked with\n%s\nwant it to contain %s", name, bodies[len(bodies)-1], tt.want)
+		}
+	}
+}
+
+// Covers I1: a server that cannot be used as it is set up is named with what helps, and no
+// run waits for it where the operator is there.
+func TestServerThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	for said, tt := range map[string]struct {
+		status int
+		say    string
+	}{
+		`{"error":{"message":"tools param requires --jinja flag","type":"server_error","code":500}}`:                                                 {500, "--jinja"},
+		`{"message":"\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set","type":"BadRequestError","code":400}`: {400, "--enable-auto-tool-choice"},
+		`{"error":{"message":"registry.ollama.ai/library/codellama:7b does not support tools","type":"api_error"}}`:                                  {400, "choose a model that calls tools"},
+		`{"error":{"message":"No endpoints found that support tool use.","code":404}}`:                                                               {404, "choose a model that calls tools"},
+		`<html>Open WebUI</html>`: {200, "openai_base_url"},
+		`{"choices":[]}`:          {200, "cannot be read"},
+	} {
+		m := serve(t, "openai/llama", ProviderOptions{Attended: true, After: soon}, func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(tt.status)
+			io.WriteString(w, said)
+		})
+		_, err := m.Complete(t.Context(), hello)
+		var f *pipeline.Fault
+		if !errors.As(err, &f) || !strings.Contains(f.Message, tt.say) || !f.Final {
+			t.Errorf("%s gives %+v, want a fault that says %q", said, f, tt.say)
+		}
+	}
+}
+
+// Covers I1: Gemini's quota of a minute is a limit of the rate, and says in the body how long to wait.
+func TestQuotaOfAMinute(t *testing.T) {
+	t.Parallel()
+	const said = `{"error":{"code":429,"message":"You exceeded your current quota. Please retry in 3.2s.","status":"RESOURCE_EXHAUSTED","details":[{"@type":"x","retryDelay":"3s"}]}}`
+	for body, want := range map[string]kind{said: kindLimited, "[" + said + "]": kindLimited,
+		`{"error":{"message":"You exceeded your current quota, please check your plan.","type":"insufficient_quota"}}`: kindCredit} {
+		f := (&endpoint{}).refusal("/", answer{status: http.StatusTooManyRequests, body: []byte(body)}, time.Now())
+		if f.kind != want || (f.wait == 3*time.Second) != (want == kindLimited) {
+			t.Errorf("%s is %s, to be asked again after %v; want %s", body, f.kind, f.wait, want)
+		}
+	}
 }

@@ -359,7 +359,7 @@ func Default() Config {
 			MaxIterations: 5, ReviewBounces: 3, TestBounces: 2, SameFinding: 3, SameFailure: 3,
 			DiminishingFrom: 2, Evidence: Evidence, Doubts: 2, AutoFixOnly: true, AutoFixConfidence: 0.7, Faults: 3,
 		},
-		Limits:  Limits{CostUSD: 10, Tokens: 5_000_000, WallMinutes: 120, Steps: 40},
+		Limits:  Limits{CostUSD: 10, Tokens: 5_000_000, WallMinutes: 120, Steps: 100},
 		Tests:   Tests{TimeoutMinutes: 10, Reruns: 2, Coverage: 60, ChecksMinutes: 30, KnownFailures: "ask"},
 		Breaker: Breaker{Enabled: true, MaxIterations: 3, OnMax: OnMaxManual},
 		Learn:   Learn{DismissalTarget: 0.1, Holdout: 0.1}, Documents: "off",

@@ -102,7 +102,7 @@ func TestCacheIsShared(t *testing.T) {
 				t.Fatal(err)
 			}
 			state := func(step int) string {
-				return fmt.Sprintf(`<state conversation="implementer" iteration="1" attempt="1" step="%d" of="40" tokens="0" cost="$0"/>`, step)
+				return fmt.Sprintf(`<state conversation="implementer" iteration="1" attempt="1" step="%d" of="100" tokens="0" cost="$0"/>`, step)
 			}
 			task, change := strings.Repeat("task ", 1200), strings.Repeat("diff ", 1200)
 			ask := func(messages ...agent.Message) {

@@ -130,7 +130,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	if a.streams, err = newStreams(o, a.DB); err != nil {
 		return nil, err
 	}
-	a.providers = agent.NewProviders(agent.ProviderOptions{Credentials: o.Config.Credentials(), Log: o.Log, Now: o.clock(), After: o.After})
+	a.providers = agent.NewProviders(agent.ProviderOptions{Credentials: o.Config.Credentials(), Log: o.Log, Now: o.clock(), After: o.After, Attended: o.Local})
 	agents, err := newAgent(o, a.providers, a.DB)
 	if err != nil {
 		return nil, err

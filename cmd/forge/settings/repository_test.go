@@ -96,7 +96,7 @@ func TestRepositoryErrors(t *testing.T) {
 		{"over the server's cost", "limits:\n  cost_usd: 10.5\n",
 			[]string{"limits.cost_usd is 10.5, over this server's limit of 10 USD: lower it, or ask the server's operator to raise limits.cost_usd in forge.yml"}},
 		{"over the server's tokens", "limits:\n  tokens: 5000001\n", []string{"over this server's limit of 5000000 tokens"}},
-		{"over the server's steps", "limits:\n  steps_per_phase: 41\n", []string{"over this server's limit of 40"}},
+		{"over the server's steps", "limits:\n  steps_per_phase: 101\n", []string{"over this server's limit of 100"}},
 		{"over the server's minutes", "limits:\n  wall_minutes: 121\ntests:\n  timeout_minutes: 11\n", []string{"limit of 120 minutes", "limit of 10 minutes"}},
 		{"hosts and environment", "openai_base_url: https://evil.example\nenv:\n  A: b\nlisten: \":1\"\n",
 			[]string{`unknown key "openai_base_url"`, `unknown key "env"`, `unknown key "listen"`}},

@@ -74,7 +74,11 @@ var stateLine = lazyregexp.New(`<state conversation="([^"]*)" iteration="(\d+)" 
 func name(req *agent.Request) error {
 	for i := len(req.Messages) - 1; i >= 0; i-- {
 		if m := req.Messages[i]; m.Role == "user" {
-			all := stateLine.FindAllStringSubmatch(m.Text, -1)
+			said := m.Text
+			for _, r := range m.Results {
+				said += r.Text
+			}
+			all := stateLine.FindAllStringSubmatch(said, -1)
 			if len(all) == 0 {
 				continue
 			}
