@@ -136,6 +136,9 @@ func (p *phase) ends(short, format string, args ...any) error {
 // left is the number of steps that the phase may still take.
 func (p *phase) left() int { return max(0, p.limit-p.steps) }
 
+// whySilent is for people whose model answers in words alone.
+const whySilent = "The model may call no tools, or its server gives it none (llama.cpp: --jinja, vLLM: --enable-auto-tool-choice) or cuts its prompt (Ollama: OLLAMA_CONTEXT_LENGTH, or num_ctx of the model)"
+
 // turnLog is what a turn did, for its events.
 type turnLog struct {
 	step     pipeline.Step
@@ -276,7 +279,7 @@ func (c *conversation) nudge(r Response) error {
 		}
 	}
 	if c.silent++; c.silent > 1 {
-		why := "The model may call no tools, or its server gives it none (llama.cpp: --jinja, vLLM: --enable-auto-tool-choice) or cuts its prompt (Ollama: OLLAMA_CONTEXT_LENGTH, or num_ctx of the model)"
+		why := whySilent
 		if n := r.Usage.Input; n > 0 && n < c.asked/2 {
 			why = fmt.Sprintf("Its server counted %d tokens of a prompt that has about %d: let its context be longer (Ollama: OLLAMA_CONTEXT_LENGTH, or num_ctx of the model)", n, c.asked)
 		}

@@ -469,6 +469,9 @@ func (m *remote) attempt(ctx context.Context, p pass, req Request) (Response, er
 	return Response{}, f.describe(m.endpoint, m.name)
 }
 
+// estimated is noted where a server does not count.
+const estimated = "tokens are estimated"
+
 // counted estimates the usage where a server does not count: a cap that sees nothing
 // holds nothing.
 func (m *remote) counted(r Response, body []byte) Response {
@@ -479,6 +482,7 @@ func (m *remote) counted(r Response, body []byte) Response {
 			n += len(c.Args)
 		}
 		r.Usage.Input, r.Usage.Output = tokens(len(body)), tokens(n)
+		r.Adapted = append(r.Adapted, estimated)
 	}
 	return r
 }

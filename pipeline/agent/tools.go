@@ -27,7 +27,8 @@ const (
 	maxReadBytes  = 64 << 10
 	maxWriteBytes = 1 << 20
 	maxListed     = 500
-	maxHits       = 100
+	maxHits       = 100     // of a search, that are shown
+	mostHits      = 1000    // that are counted
 	outputHead    = 6 << 10 // of a command's output, which is cut in the middle
 	outputTail    = 10 << 10
 )
@@ -233,17 +234,24 @@ func runSearch(ctx context.Context, b *toolbox, args json.RawMessage) (outcome, 
 	if in.Max <= 0 || in.Max > maxHits {
 		in.Max = maxHits
 	}
-	hits, err := b.ws.Search(ctx, in.Pattern, in.Glob, in.Max)
+	hits, err := b.ws.Search(ctx, in.Pattern, in.Glob, mostHits)
 	if err != nil {
 		return failed(ctx, err)
 	}
 	if len(hits) == 0 {
 		return outcome{text: fmt.Sprintf("nothing matches %q", in.Pattern), ok: true}, nil
 	}
+	more := ""
+	if n := len(hits) - in.Max; n > 0 {
+		hits, more = hits[:in.Max], fmt.Sprintf("\n(%d more lines match; narrow the pattern or the glob, or raise max)", n)
+		if n == mostHits-in.Max {
+			more = fmt.Sprintf("\n(%d more lines match at least; narrow the pattern or the glob)", n)
+		}
+	}
 	for i := range hits {
 		hits[i] = text.ClipBytes(hits[i], 300)
 	}
-	return outcome{text: strings.Join(hits, "\n"), ok: true}, nil
+	return outcome{text: strings.Join(hits, "\n") + more, ok: true}, nil
 }
 
 func runEdit(ctx context.Context, b *toolbox, args json.RawMessage) (outcome, error) {
@@ -272,37 +280,49 @@ func runEdit(ctx context.Context, b *toolbox, args json.RawMessage) (outcome, er
 	if strings.Contains(text, "\r\n") && !strings.Contains(old, "\r") { // models write plain line ends
 		old, repl = strings.ReplaceAll(old, "\n", "\r\n"), strings.ReplaceAll(repl, "\n", "\r\n")
 	}
+	place := nearly{from: strings.Index(text, old), text: repl}
+	place.to = place.from + len(old)
 	switch n := strings.Count(text, old); n {
 	case 1:
 	case 0:
-		return misuse("old does not occur in %s%s", p, hint(text, in.Old)), nil
+		var ok bool
+		if place, ok = near(text, old, repl); !ok {
+			return misuse("old does not occur in %s%s", p, hint(text, in.Old)), nil
+		}
 	default:
 		return misuse("old occurs %d times in %s (lines %s); take more of the lines around it, so that it occurs once", n, p, places(text, old)), nil
 	}
-	at := 1 + strings.Count(text[:strings.Index(text, old)], "\n")
-	out, err := store(ctx, b, p, strings.Replace(text, old, repl, 1))
+	now := text[:place.from] + place.text + text[place.to:]
+	out, err := store(ctx, b, p, now)
 	if out.ok {
+		at := 1 + strings.Count(text[:place.from], "\n")
 		out.text = fmt.Sprintf("replaced, from line %d of %s", at, p)
+		if place.how != "" {
+			out.text += fmt.Sprintf(", although old differs from what stood there in %s", place.how)
+		}
+		lines := splitLines(now)
+		from, to := max(1, at-editedAround), min(len(lines), at+strings.Count(place.text, "\n")+editedAround)
+		if to-from < editedLines {
+			out.text += ". It says now:\n" + numbered(lines, from, to)
+		}
 	}
 	return out, err
 }
 
-// hint says where text nearly like old stands.
+// How much of a file is shown after an edit: so many lines around it, and nothing where that
+// would be more than editedLines.
+const (
+	editedAround = 2
+	editedLines  = 40
+)
+
+// hint says where text like old stands.
 func hint(text, old string) string {
-	squash := func(s string) string { return strings.Join(strings.Fields(s), "") }
-	lines, first := splitLines(text), ""
-	for l := range strings.SplitSeq(old, "\n") {
-		if first = squash(l); first != "" {
-			break
-		}
+	lines := splitLines(text)
+	if from, to, ok := closest(lines, old); ok {
+		return fmt.Sprintf("; what is most like it stands at line %d, and it must be copied as it is:\n%s", from+1, numbered(lines, from+1, to))
 	}
-	for i, l := range lines {
-		if first != "" && squash(l) == first {
-			n := strings.Count(strings.Trim(old, "\n"), "\n")
-			return fmt.Sprintf("; line %d is like its first line, but something differs, perhaps white space. There it says:\n%s", i+1, numbered(lines, i+1, min(len(lines), i+1+n)))
-		}
-	}
-	return "; read the file again, it may have changed"
+	return ", nor anything like it; read the file again, it may have changed"
 }
 
 // places lists the lines on which old begins, at most five.

@@ -357,7 +357,7 @@ func TestTools(t *testing.T) {
 		{"edit", `{"path":"a.txt","old":"","new":"x"}`, false, "old is empty"},
 		{"edit", `{"path":"a.txt","old":"x","new":"x"}`, false, "the same"},
 		{"edit", `{"path":"gone","old":"x","new":"y"}`, false, "no such file"},
-		{"edit", `{"path":"a.txt","old":" two","new":"y"}`, false, "perhaps white space"},
+		{"edit", `{"path":"a.txt","old":"one\ntwoo","new":"y"}`, false, "most like it stands at line 1"},
 		{"edit", `{"path":"long.txt","old":"line\n","new":"y"}`, false, "occurs 1000 times in long.txt (lines 1, 2, 3, 4, 5)"},
 		{"edit", `{"path":"a.txt","old":"one\ntwo","new":"1\n2"}`, true, "replaced, from line 1"},
 		{"write", `{"path":"a.txt","content":"1\r\n2\r\n"}`, true, "nothing changed"},

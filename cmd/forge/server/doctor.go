@@ -582,7 +582,8 @@ func (d *doctor) model(ctx context.Context) {
 		return
 	}
 	for _, name := range names {
-		if err := agent.Check(ctx, name, c.Credentials()); err != nil {
+		able, err := agent.Probe(ctx, name, c.Credentials())
+		if err != nil {
 			d.say("model", GradeBad, "without it no run goes on", "%v", err)
 			continue
 		}
@@ -593,7 +594,11 @@ func (d *doctor) model(ctx context.Context) {
 			}
 		}
 		slices.Sort(roles)
-		d.ok("model", "%s answers (%s)", name, strings.Join(roles, ", "))
+		if strings.HasPrefix(name, "tape:") {
+			d.ok("model", "%s is there (%s)", name, strings.Join(roles, ", "))
+		} else {
+			d.ok("model", "%s calls tools (%s; %s)", name, strings.Join(roles, ", "), able)
+		}
 		_, own := c.Prices[name]
 		if !own && !prices.Has(name) {
 			d.say("model", GradeWarn, "set its price under `prices`; until then limits.tokens alone holds it", "%s has no known price: cost is shown as unknown, and limits.cost_usd does not hold it", name)

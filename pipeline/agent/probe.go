@@ -1,0 +1,88 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"forge/pipeline/text"
+)
+
+// Ability is what a model was seen to do in a conversation of two turns.
+type Ability struct {
+	Forced  bool     // it calls a tool only when it is made to
+	Adapted []string // what had to be done so that it could be read
+	Counted bool     // its provider counts tokens
+	Took    time.Duration
+}
+
+// String says it for people, after "calls tools".
+func (a Ability) String() string {
+	var more []string
+	if a.Forced {
+		more = append(more, "when it is made to")
+	}
+	if len(a.Adapted) > 0 {
+		more = append(more, "read with help: "+strings.Join(a.Adapted, ", "))
+	}
+	if !a.Counted {
+		more = append(more, "its tokens are estimated, because its server does not count them")
+	}
+	more = append(more, fmt.Sprintf("%.1fs an answer", a.Took.Seconds()/2))
+	return strings.Join(more, "; ")
+}
+
+// Probe is Check, and then a short conversation with a tool as runs hold it, for a few
+// hundred tokens. A model that comes through it can be used; the error of one that does
+// not is what a run would end with. A tape is not asked.
+func Probe(ctx context.Context, name string, c Credentials) (Ability, error) {
+	p := NewProviders(ProviderOptions{Credentials: c, Attended: true})
+	if err := p.Check(ctx, name); err != nil || strings.HasPrefix(name, "tape:") {
+		return Ability{Counted: true}, err
+	}
+	m, err := p.remote(name)
+	if err != nil {
+		return Ability{}, final("%v", err)
+	}
+	var out Ability
+	begun := time.Now()
+	read := Tool{Name: "read", Description: "Reads a file.", Schema: object("path", typed("string", "the file"))}
+	submit := Tool{Name: "submit", Description: "Hands in the plan.", Schema: object("summary", typed("string", "the plan, in a sentence"))}
+	req := Request{Step: 1, System: "You are the planner of a small task. Call a tool in every answer.", Tools: []Tool{read, submit}, MaxTokens: 4000,
+		Messages: []Message{{Role: "user", Text: "The task: add a function mul to calc.py. First read calc.py; then call submit with your plan."}}}
+	for range 2 {
+		r, err := m.Complete(ctx, req)
+		if err == nil && len(r.Calls) == 0 {
+			req.Force, out.Forced = ForceAny, true
+			req.Messages = append(req.Messages, Message{Role: "assistant", Text: firstOf(r.Text, "(nothing)"), Raw: r.Raw}, Message{Role: "user", Text: "Your answer called no tool. Call one."})
+			r, err = m.Complete(ctx, req)
+		}
+		if ctx.Err() != nil {
+			return out, m.slow(ctx)
+		}
+		if err != nil {
+			return out, err
+		}
+		if len(r.Calls) == 0 {
+			return out, final("%s of %s answers and calls no tool, so it can do no work; it said %q. %s", m.name, m.endpoint.provider, text.ClipBytes(r.Text, 200), whySilent)
+		}
+		for _, a := range r.Adapted {
+			if !slices.Contains(out.Adapted, a) {
+				out.Adapted = append(out.Adapted, a)
+			}
+		}
+		out.Counted = !slices.Contains(out.Adapted, estimated)
+		req.Step++
+		req.Messages = append(req.Messages, Message{Role: "assistant", Text: r.Text, Calls: r.Calls, Raw: r.Raw})
+		results := Message{Role: "user"}
+		for _, call := range r.Calls {
+			results.Results = append(results.Results, ToolResult{ID: call.ID, Text: "def add(a, b):\n    return a + b\n\nNow call submit."})
+		}
+		req.Messages = append(req.Messages, results)
+	}
+	out.Adapted = slices.DeleteFunc(out.Adapted, func(s string) bool { return s == estimated })
+	out.Took = time.Since(begun)
+	return out, nil
+}
