@@ -29,7 +29,7 @@ var mayImport = map[string][]string{
 	"pipeline/agent":                   {"pipeline", "pipeline/workspace"},
 	"pipeline/check":                   {"pipeline", "pipeline/workspace"},
 	"pipeline/workspace":               {"pipeline"},
-	"pipeline/workspace/workspacetest": {"pipeline", "pipeline/workspace", "pipeline/sandbox"},
+	"pipeline/workspace/workspacetest": {"pipeline", "pipeline/deps", "pipeline/workspace", "pipeline/sandbox"},
 	"pipeline/sandbox":                 {"pipeline", "pipeline/workspace"},
 	"pipeline/identity":                {"pipeline"},
 	"pipeline/registry":                {},

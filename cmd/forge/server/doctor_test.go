@@ -354,7 +354,8 @@ func TestDoctorFindsFaults(t *testing.T) {
 		{"model's address is a web page", nil, openai(web(t, 200, "<html>Welcome</html>") + "/v1"), "model", GradeBad, []string{"/v1"}},
 		{"model's key", nil, openai(web(t, 401, `{"error":{"message":"invalid api key"}}`) + "/v1"), "model", GradeBad, []string{"refused the API key"}},
 		{"model that is not there", nil, openai(others.URL + "/v1"), "model", GradeBad, []string{"some-model"}},
-		{"model without a price", nil, openai(web(t, 200, `{"data":[{"id":"some-model"}]}`) + "/v1"), "model", GradeWarn, []string{"price", "limits.tokens"}},
+		{"model without a price", nil, openai(web(t, 200, `{"data":[{"id":"some-model"}],"choices":[{"message":{"tool_calls":[{"id":"1","function":{"name":"submit","arguments":"{}"}}]}}]}`) + "/v1"), "model", GradeWarn, []string{"price", "limits.tokens"}},
+		{"model that calls no tools", nil, openai(web(t, 200, `{"data":[{"id":"some-model"}],"choices":[{"message":{"content":"Sure!"}}]}`) + "/v1"), "model", GradeBad, []string{"calls no tool", "--jinja"}},
 		{"no sandbox", nil, func(*patient) {}, "sandbox", GradeWarn, []string{"unsafe_no_sandbox"}},
 		{"registry away", nil, func(p *patient) {
 			installs(p)

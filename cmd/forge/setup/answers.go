@@ -116,12 +116,12 @@ func (a Answers) provider() string {
 	return p
 }
 
-// try looks once whether the model is there and takes the key.
+// try holds a short conversation with the model: whether it is there, takes the key and calls tools.
 func (s *setup) try(ctx context.Context, a Answers, key string) error {
 	if key == "" && a.Base == "" && a.provider() != "" {
 		return fmt.Errorf("%s needs the key of its provider", a.Model)
 	}
-	if err := agent.Check(ctx, a.Model, agent.CredentialsOf(a.provider(), key, a.Base)); err != nil {
+	if _, err := agent.Probe(ctx, a.Model, agent.CredentialsOf(a.provider(), key, a.Base)); err != nil {
 		return fmt.Errorf("the model was tried once: %w", err)
 	}
 	return nil

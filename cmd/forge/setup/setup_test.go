@@ -316,7 +316,7 @@ func TestKeyInTheEnvironment(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	model := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(rw, `{"data":[{"id":"x"}],"id":"x","model":"x","choices":[{"message":{"role":"assistant","content":"x"},"finish_reason":"stop"}]}`)
+		fmt.Fprint(rw, `{"data":[{"id":"x"}],"id":"x","model":"x","choices":[{"message":{"role":"assistant","tool_calls":[{"id":"1","function":{"name":"submit","arguments":"{}"}}]}}]}`)
 	}))
 	t.Cleanup(model.Close)
 	o := w.options()
