@@ -555,3 +555,14 @@ func TestRerunBatches(t *testing.T) {
 		t.Errorf("command (-want +got):\n%s", d)
 	}
 }
+
+// Covers V3: a place in a directory with a blank in its name is a place.
+func TestFramesWithBlanks(t *testing.T) {
+	t.Parallel()
+	if m := goFrame.FindStringSubmatch("\t/my work/sum_test.go:12 +0x1d"); m == nil || m[1] != "/my work/sum_test.go" || m[2] != "12" {
+		t.Errorf("Go: %q", m)
+	}
+	if m := jsFrame.FindStringSubmatch("    at Object.<anonymous> (/my work/sum.test.js:7:3)"); m == nil || m[1] != "/my work/sum.test.js" || m[2] != "7" {
+		t.Errorf("JavaScript: %q", m)
+	}
+}

@@ -163,7 +163,7 @@ var (
 	buildLine   = lazyregexp.New(`^(?:vet: )?(\S+\.\w+):(\d+)(?::\d+)?: (.*)`)
 	buildColumn = lazyregexp.New(`(?m)^(\S+\.\w+:\d+):\d+: `)
 	goLocation  = lazyregexp.New(`^\s+(\S+\.go):(\d+): ?(.*)`)
-	goFrame     = lazyregexp.New(`^\t(/\S+\.go|[A-Za-z]:\S+\.go):(\d+)`)
+	goFrame     = lazyregexp.New(`^\t(/.+\.go|[A-Za-z]:.+\.go):(\d+)`)
 	goCrash     = lazyregexp.New(`(?m)^(?:panic|fatal error): .*`)
 	goRunning   = lazyregexp.New(`(?m)^\t+(\S+) \([\d.hms]+\)$`)
 	goRepanic   = lazyregexp.New(` \[recovered(?:, repanicked)?\]`)

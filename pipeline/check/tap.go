@@ -11,7 +11,7 @@ var (
 	tapPlan      = lazyregexp.New(`^1\.\.(\d+)`)
 	tapDirective = lazyregexp.New(`(?i)(?:^|[^\\])# *(skip|todo)\b`)
 	tapKey       = lazyregexp.New(`^(\w+): ?(.*)$`)
-	jsFrame      = lazyregexp.New(`(?m)(?:\(|at |^\s*|file://)(/[^\s():]+):(\d+):\d+\)?`)
+	jsFrame      = lazyregexp.New(`(?m)(?:\(|at |^\s*|file://)(/[^\n():]+):(\d+):\d+\)?`)
 	errorLine    = lazyregexp.New(`(?m)^\s*(?:Uncaught )?\w*(?:Error|Exception)\b.*$`)
 )
 

@@ -58,7 +58,7 @@ var common = []string{"/", "/bin", "/dev", "/etc", "/home", "/lib", "/lib64", "/
 // args are bubblewrap's. A file is hidden with the directory that it is in, where that can
 // be done without: another that takes its place there is hidden, too.
 func (f *isolation) args() []string {
-	args := []string{"--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--dev-bind", "/", "/", "--proc", "/proc"}
+	args := []string{"--die-with-parent", "--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--dev-bind", "/", "/", "--proc", "/proc"}
 	var dirs, files []string
 	for _, name := range f.hide {
 		real, err := filepath.EvalSymlinks(name)

@@ -479,3 +479,20 @@ func appendUntilKilled(path string) {
 	}
 	fmt.Println(err, time.Now())
 }
+
+// Covers R8: times are compared as texts in the database, also those that the queue writes
+// in the server's own zone. East of Greenwich a job would be due hours later.
+func TestTimesAreUTC(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "x.db")
+	db, err := connect(path, createOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	at := time.Date(2026, 11, 29, 6, 57, 45, 34_946_444, time.FixedZone("IST", 19_800))
+	var written string
+	if err := db.QueryRowContext(t.Context(), "SELECT CAST(? AS TEXT)", at).Scan(&written); err != nil || written != "2026-11-29 01:27:45.034946444+00:00" {
+		t.Errorf("%s is written as %q, %v", at, written, err)
+	}
+}

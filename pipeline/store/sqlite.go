@@ -40,7 +40,8 @@ const (
 
 func connect(path, options string) (*sql.DB, error) {
 	u := url.URL{Path: path}
-	return sql.Open("sqlite", "file:"+u.EscapedPath()+"?"+options)
+	// Times are compared as texts, and the queue writes some in the server's own zone.
+	return sql.Open("sqlite", "file:"+u.EscapedPath()+"?_timezone=UTC&_time_format=sqlite&"+options)
 }
 
 // openSQLite opens or makes a database file. Nothing is written to a file before

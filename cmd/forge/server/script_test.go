@@ -155,6 +155,11 @@ func (s *script) react(ts *servertest.Server, run *pipeline.Run, e pipeline.Even
 		for _, words := range list {
 			(&script{Server: ts, pushes: s.pushes}).at(run).do(words)
 		}
+		if len(list) > 0 { // what was done is kept before the run goes on
+			ctx, cancel := context.WithTimeout(ts.T.Context(), 5*time.Second)
+			_ = ts.GitHub.Settle(ctx) // a server that is stopped takes nothing
+			cancel()
+		}
 	}
 }
 

@@ -19,8 +19,10 @@ import (
 	"forge/github/githubtest"
 	"forge/pipeline"
 	"forge/pipeline/config"
+	"forge/pipeline/sandbox/sandboxtest"
 	scrub "forge/pipeline/text"
 	"forge/pipeline/workspace"
+	"forge/pipeline/workspace/workspacetest"
 )
 
 // signing is a local GitHub whose rulesets ask for signed commits, and a run's branch.
@@ -59,7 +61,7 @@ func newSigning(t *testing.T, files map[string]string) *signing {
 	cfg, err := settings.Server("", func(k string) string { return env[k] })
 	must(err)
 	must(cfg.MakeStateDir())
-	o := Options{Config: cfg, Log: slog.New(slog.DiscardHandler)}
+	o := Options{Config: cfg, Log: slog.New(slog.DiscardHandler), Workspaces: workspacetest.New(t, workspacetest.GoAlone), HostTool: sandboxtest.GoAndGit}
 	_, gateway, err := newWorkspaces(o)
 	must(err)
 	s.client, err = newGitHubClient(o, nil, gateway)
