@@ -2,11 +2,7 @@
 
 package server_test
 
-import (
-	"testing"
-
-	"forge/pipeline/needs"
-)
+import "testing"
 
 const e2e = true
 
@@ -16,7 +12,6 @@ func TestInSandbox(t *testing.T) {
 	for name, test := range map[string]func(*testing.T){
 		"issue to verified":     TestCleanRun,
 		"a person pushes":       TestHumanPushes,
-		"restart in mid-phase":  TestRolesSurviveARestart,
 		"CI is red":             TestChecksAsTester,
 		"the base moves":        TestBaseMoved,
 		"commits by the API":    TestRunWithSignedCommits,
@@ -24,9 +19,4 @@ func TestInSandbox(t *testing.T) {
 	} {
 		t.Run(name, test)
 	}
-	t.Run("tests of Python", func(t *testing.T) {
-		needs.Tools(t, "pytest")
-		playCases(t, "testdata/cases/pytest/*.txtar")
-	})
-	t.Run("modules with a conflict", func(t *testing.T) { playCases(t, "testdata/cases/modules*.txtar") })
 }

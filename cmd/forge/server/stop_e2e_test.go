@@ -103,6 +103,3 @@ func checkStopped(ts *servertest.Server, run *pipeline.Run) {
 }
 
 func wait(ms int) { <-time.After(time.Duration(ms) * time.Millisecond) }
-
-// The cases that take long: those whose repositories are compiled, and most of modules.
-func TestSlowCases(t *testing.T) { playCases(t, "testdata/cases/slow/*.txtar") }

@@ -1,4 +1,4 @@
-package server_test
+package cases_test
 
 import (
 	"cmp"
@@ -22,8 +22,8 @@ import (
 )
 
 // TestCases plays what was seen to go wrong, and what people do at any moment, on the
-// local GitHub: one script for each case; testdata/cases/README.md has the language.
-func TestCases(t *testing.T) { playCases(t, "testdata/cases/*.txtar") }
+// local GitHub: one script for each case; testdata/README.md has the language.
+func TestCases(t *testing.T) { playCases(t, "testdata/*.txtar") }
 
 func playCases(t *testing.T, pattern string) {
 	t.Parallel()
