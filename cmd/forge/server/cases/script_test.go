@@ -277,7 +277,10 @@ var scriptCommands = map[string]func(s *script, args []string){
 	"silent":  func(s *script, args []string) { s.contains("comments", s.Comments(), "!", args[0]) },
 	"outcome": func(s *script, args []string) { s.Outcome(args[0], args[1]) },
 	"check":   (*script).doCheck,
-	"body":    func(s *script, args []string) { s.contains("the pull request's body", s.pull().Body, args...) },
+	"body": func(s *script, args []string) {
+		s.soon(func() bool { return args[0] == "!" || strings.Contains(s.pull().Body, args[0]) })
+		s.contains("the pull request's body", s.pull().Body, args...)
+	},
 	"reviews": func(s *script, args []string) { s.contains("the reviews", s.reviews(), args...) },
 	"thread":  (*script).doThread,
 	"replied": (*script).doReplied,
@@ -431,16 +434,19 @@ func (s *script) of(r *pipeline.Run, key string) string {
 // none, and to say or not to say ("!") some words.
 func (s *script) doCheck(args []string) {
 	s.T.Helper()
-	p := s.pull()
-	i := slices.IndexFunc(p.Checks, func(c githubtest.CheckRun) bool { return c.Name == command.Slug && c.App == "" })
-	if i < 0 {
-		s.T.Fatalf("the newest head has no check: %+v", p)
-	}
-	c := p.Checks[i]
-	conclusion := c.Conclusion
-	if c.Status != "completed" {
-		conclusion = "running"
-	}
+	var c githubtest.CheckRun
+	conclusion := "not there"
+	s.soon(func() bool {
+		for _, c = range s.pull().Checks {
+			if c.Name == command.Slug && c.App == "" {
+				if conclusion = c.Conclusion; c.Status != "completed" {
+					conclusion = "running"
+				}
+				return conclusion == args[0]
+			}
+		}
+		return false
+	})
 	if conclusion != args[0] {
 		s.T.Errorf("the check is %s: %s: %s; want %s", conclusion, c.Title, c.Summary, args[0])
 	}
@@ -509,6 +515,13 @@ func (s *script) reviews() string {
 }
 
 // contains wants all words in a text; after "!", none.
+// soon waits a while for what is shown on GitHub: a run is told of before all of it is.
+func (s *script) soon(so func() bool) {
+	ctx, cancel := context.WithTimeout(s.T.Context(), 10*time.Second)
+	defer cancel()
+	_ = s.GitHub.Wait(ctx, so) // what is wrong then is said by who asked
+}
+
 func (s *script) contains(what, text string, words ...string) {
 	s.T.Helper()
 	want := true
