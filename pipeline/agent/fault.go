@@ -61,7 +61,7 @@ func (k kind) servers() bool { return k == kindKey || k == kindCredit || k == ki
 // operators reports whether it is the server's operator who has to act.
 func (k kind) operators() bool {
 	switch k {
-	case kindKey, kindPermission, kindModel, kindCredit, kindURL:
+	case kindKey, kindPermission, kindModel, kindCredit, kindURL, kindTools:
 		return true
 	}
 	return false
@@ -183,16 +183,12 @@ func (e *endpoint) elsewhere(path string, a answer, html bool) string {
 // errorMessage is what an error's body says, its codes included. ok is false for
 // what no provider would write.
 func errorMessage(body []byte) (said string, ok bool) {
-	var list []json.RawMessage // Gemini's are lists of one
-	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
-		body = list[0]
-	}
 	var in struct {
 		Error   json.RawMessage `json:"error"`
 		Message string          `json:"message"`
 		Detail  json.RawMessage `json:"detail"`
 	}
-	if json.Unmarshal(body, &in) != nil {
+	if json.Unmarshal(unlisted(body), &in) != nil {
 		return "", false
 	}
 	var one struct {
@@ -255,26 +251,29 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 
 // retryDelay is how long Gemini asks to wait, which it says in the body.
 func retryDelay(body []byte) time.Duration {
-	type answer struct {
+	var in struct {
 		Error struct {
 			Details []struct {
 				Delay string `json:"retryDelay"`
 			} `json:"details"`
 		} `json:"error"`
 	}
-	var list []answer
-	if json.Unmarshal(body, &list) != nil {
-		list = make([]answer, 1)
-		_ = json.Unmarshal(body, &list[0]) // another form names none
-	}
-	for _, a := range list {
-		for _, d := range a.Error.Details {
-			if wait, err := time.ParseDuration(d.Delay); err == nil {
-				return max(0, min(wait, maxRetryAfter))
-			}
+	_ = json.Unmarshal(unlisted(body), &in) // another form names none
+	for _, d := range in.Error.Details {
+		if wait, err := time.ParseDuration(d.Delay); err == nil {
+			return max(0, min(wait, maxRetryAfter))
 		}
 	}
 	return 0
+}
+
+// unlisted is an error's body, which Gemini writes as a list of one.
+func unlisted(body []byte) []byte {
+	var list []json.RawMessage
+	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
+		return list[0]
+	}
+	return body
 }
 
 // describe makes a failure a fault for people: what, where, how to mend it.

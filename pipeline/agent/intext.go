@@ -223,8 +223,8 @@ func jsonValue(text string) (value json.RawMessage, n int) {
 	if dec.Decode(&value) == nil {
 		return value, int(dec.InputOffset())
 	}
-	mended, lengths := breaksEscaped(text)
-	dec = json.NewDecoder(strings.NewReader(mended))
+	escaped, lengths := breaksEscaped(text)
+	dec = json.NewDecoder(strings.NewReader(escaped))
 	if dec.Decode(&value) != nil {
 		return nil, 0
 	}

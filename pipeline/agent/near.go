@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -132,9 +133,15 @@ func reindented(wanted, block []string, repl string) (string, bool) {
 		}
 		to[indentOf(w)] = is
 	}
-	lines := strings.Split(repl, "\n")
-	if !slices.ContainsFunc(lines, func(l string) bool { return !blank(l) && !hasValue(to, indentOf(l)) }) &&
-		slices.ContainsFunc(lines, func(l string) bool { _, known := to[indentOf(l)]; return !blank(l) && !known }) {
+	lines, others, files := strings.Split(repl, "\n"), false, true
+	for _, l := range lines {
+		if !blank(l) {
+			_, known := to[indentOf(l)]
+			others = others || !known
+			files = files && slices.Contains(slices.Collect(maps.Values(to)), indentOf(l))
+		}
+	}
+	if others && files {
 		return repl, true // it has the file's already
 	}
 	first := slices.IndexFunc(lines, func(l string) bool { return !blank(l) })
@@ -155,15 +162,6 @@ func reindented(wanted, block []string, repl string) (string, bool) {
 		lines[i] = indent + l[len(indentOf(l)):]
 	}
 	return strings.Join(lines, "\n"), true
-}
-
-func hasValue(m map[string]string, v string) bool {
-	for _, x := range m {
-		if x == v {
-			return true
-		}
-	}
-	return false
 }
 
 // carried is an indentation in the file's way: one that is known, or one so much deeper than

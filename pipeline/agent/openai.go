@@ -256,7 +256,7 @@ func (p *openaiCallPart) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*plain)(p))
 }
 
-// unnamed returns the fields of an object that say something, but for those named.
+// unnamed returns the fields of an object that say something, except those named.
 func unnamed(data []byte, names ...string) fields {
 	var out fields
 	_ = json.Unmarshal(data, &out) // what is no object has none
@@ -264,7 +264,7 @@ func unnamed(data []byte, names ...string) fields {
 	return out
 }
 
-// grow adds a part of a stream: texts and lists go on, anything else stands for what was.
+// grow adds a part of a stream: texts and lists are continued, anything else replaces what was there.
 func (f *fields) grow(more fields) {
 	if *f == nil && len(more) > 0 {
 		*f = fields{}

@@ -14,7 +14,6 @@ import (
 type Ability struct {
 	Forced  bool     // it calls a tool only when it is made to
 	Adapted []string // what had to be done so that it could be read
-	Counted bool     // its provider counts tokens
 	Took    time.Duration
 }
 
@@ -27,9 +26,6 @@ func (a Ability) String() string {
 	if len(a.Adapted) > 0 {
 		more = append(more, "read with help: "+strings.Join(a.Adapted, ", "))
 	}
-	if !a.Counted {
-		more = append(more, "its tokens are estimated, because its server does not count them")
-	}
 	more = append(more, fmt.Sprintf("%.1fs an answer", a.Took.Seconds()/2))
 	return strings.Join(more, "; ")
 }
@@ -40,14 +36,14 @@ func (a Ability) String() string {
 func Probe(ctx context.Context, name string, c Credentials) (Ability, error) {
 	p := NewProviders(ProviderOptions{Credentials: c, Attended: true})
 	if err := p.Check(ctx, name); err != nil || strings.HasPrefix(name, "tape:") {
-		return Ability{Counted: true}, err
+		return Ability{}, err
 	}
 	m, err := p.remote(name)
 	if err != nil {
 		return Ability{}, final("%v", err)
 	}
 	var out Ability
-	begun := time.Now()
+	begun := p.opts.Now()
 	read := Tool{Name: "read", Description: "Reads a file.", Schema: object("path", typed("string", "the file"))}
 	submit := Tool{Name: "submit", Description: "Hands in the plan.", Schema: object("summary", typed("string", "the plan, in a sentence"))}
 	req := Request{Step: 1, System: "You are the planner of a small task. Call a tool in every answer.", Tools: []Tool{read, submit}, MaxTokens: 4000,
@@ -73,7 +69,6 @@ func Probe(ctx context.Context, name string, c Credentials) (Ability, error) {
 				out.Adapted = append(out.Adapted, a)
 			}
 		}
-		out.Counted = !slices.Contains(out.Adapted, estimated)
 		req.Step++
 		req.Messages = append(req.Messages, Message{Role: "assistant", Text: r.Text, Calls: r.Calls, Raw: r.Raw})
 		results := Message{Role: "user"}
@@ -82,7 +77,6 @@ func Probe(ctx context.Context, name string, c Credentials) (Ability, error) {
 		}
 		req.Messages = append(req.Messages, results)
 	}
-	out.Adapted = slices.DeleteFunc(out.Adapted, func(s string) bool { return s == estimated })
-	out.Took = time.Since(begun)
+	out.Took = p.opts.Now().Sub(begun)
 	return out, nil
 }

@@ -79,7 +79,7 @@ type ProviderOptions struct {
 	Now         func() time.Time                     // nil: time.Now
 	After       func(time.Duration) <-chan time.Time // nil: time.After
 	Random      func() float64                       // from 0 to 1; nil: math/rand's
-	Attended    bool                                 // the operator sees what is wrong at once: nothing waits until it is mended
+	Attended    bool                                 // the operator sees what is wrong at once: nothing waits until it is fixed
 }
 
 // Providers opens models. All models of a provider share one circuit, so there should
@@ -292,7 +292,7 @@ func (p *provider) settle(model string, n int, f *failure) {
 		maps.DeleteFunc(p.told, func(t trouble, seen int) bool { return (t.model == "" || t.model == model) && seen < n })
 	} else if f.kind.operators() {
 		t := trouble{kind: f.kind}
-		if f.kind == kindModel || f.kind == kindPermission {
+		if f.kind == kindModel || f.kind == kindPermission || f.kind == kindTools {
 			t.model = model
 		}
 		tell = p.told[t] == 0
@@ -469,9 +469,6 @@ func (m *remote) attempt(ctx context.Context, p pass, req Request) (Response, er
 	return Response{}, f.describe(m.endpoint, m.name)
 }
 
-// estimated is noted where a server does not count.
-const estimated = "tokens are estimated"
-
 // counted estimates the usage where a server does not count: a cap that sees nothing
 // holds nothing.
 func (m *remote) counted(r Response, body []byte) Response {
@@ -482,7 +479,7 @@ func (m *remote) counted(r Response, body []byte) Response {
 			n += len(c.Args)
 		}
 		r.Usage.Input, r.Usage.Output = tokens(len(body)), tokens(n)
-		r.Adapted = append(r.Adapted, estimated)
+		r.Adapted = append(r.Adapted, "tokens are estimated")
 	}
 	return r
 }

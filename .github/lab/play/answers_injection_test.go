@@ -68,7 +68,7 @@ func TestAlertTextsDoNothing(t *testing.T) {
 			"labels":      map[string]string{"alertname": words, "severity": "critical", "forge_kind": "error", "service": words},
 			"annotations": map[string]string{"summary": words, "description": words, "stack": "Error: x\n    at " + words + " (/srv/greet.sh:1:2)"}}}})
 		ts.Must(err)
-		if code, text := hookTo(t, ts, "prom", promToken, string(body)); code != http.StatusAccepted {
+		if code, text := ts.Hook("prom", promToken, string(body)); code != http.StatusAccepted {
 			t.Fatalf("%d %s", code, text)
 		}
 		i := ts.Incident(int64(n+1), func(i *production.Incident) bool {

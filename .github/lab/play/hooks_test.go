@@ -2,9 +2,6 @@ package play
 
 import (
 	"bytes"
-	"forge/cmd/forge/server/servertest"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,19 +10,6 @@ import (
 )
 
 const promToken = "0123456789abcdef-prom"
-
-// hookTo posts what a monitor says to a hook.
-func hookTo(t *testing.T, ts *servertest.Server, name, token, body string) (int, string) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, ts.Forge.URL+"/hooks/"+name, strings.NewReader(body))
-	ts.Must(err)
-	req.Header.Set("Authorization", "Bearer "+token)
-	resp, err := http.DefaultClient.Do(req)
-	ts.Must(err)
-	defer resp.Body.Close()
-	text, _ := io.ReadAll(resp.Body)
-	return resp.StatusCode, string(text)
-}
 
 // left returns the processes whose command line is the given one.
 func left(t *testing.T, args ...string) (pids []int) {

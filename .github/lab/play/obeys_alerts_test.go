@@ -203,7 +203,7 @@ func fires(ts *servertest.Server, n int, words string, at time.Time) {
 		"labels":      map[string]string{"alertname": words, "severity": "critical", "forge_kind": "error", "service": words},
 		"annotations": map[string]string{"summary": words, "description": words, "stack": "Error: x\n    at " + words + " (/srv/greet.sh:1:2)"}}}})
 	ts.Must(err)
-	if code, text := hookTo(ts.T, ts, "prom", promToken, string(body)); code != http.StatusAccepted {
+	if code, text := ts.Hook("prom", promToken, string(body)); code != http.StatusAccepted {
 		ts.T.Fatalf("%d %s", code, text)
 	}
 }

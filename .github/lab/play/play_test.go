@@ -44,7 +44,7 @@ func modularWith(t *testing.T, f feature.Feature, o servertest.Options, tape str
 	o.Files, o.Tape = f.Files(), f.Tape()+tape
 	o.Files["greet.sh"] = ""
 	o.Title, o.Body = "Letters", "Each piece says its own letter."
-	return servertest.New(t, o)
+	return newServer(t, o)
 }
 
 // verifiedWith waits until a run is verified with its modules; one that asks ends it.

@@ -72,7 +72,7 @@ func TestRollBackIsKilled(t *testing.T) {
 		ts.GitHub.AddFault(githubtest.Fault{Operation: "repos/create-deployment", Kind: kind, Times: 1})
 		body := fmt.Sprintf(`{"version":"4","groupKey":"g%d","alerts":[{"status":"firing","labels":{"alertname":"Errors","severity":"critical","environment":%q,"deployment_id":"%d"},
 			"annotations":{"metric":"m","baseline":"0","value":"9"},"startsAt":%q}]}`, n, env, suspect, time.Now().Add(time.Second).UTC().Format(time.RFC3339Nano))
-		if code, words := hookTo(t, ts, "prom", promToken, body); code != http.StatusAccepted {
+		if code, words := ts.Hook("prom", promToken, body); code != http.StatusAccepted {
 			t.Fatalf("%d %s", code, words)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -61,7 +61,7 @@ func alerts(ts *servertest.Server, group, status, title, text string, at time.Ti
 	ts.T.Helper()
 	body := fmt.Sprintf(`{"version":"4","groupKey":%q,"alerts":[{"status":%q,"labels":{"alertname":"Errors","severity":"critical","forge_kind":"error"},
 		"annotations":{"summary":%q,"description":%q,"stack":"Error: boom\n    at greet (/srv/greet.sh:1:2)"},"startsAt":%q}]}`, group, status, title, text, at.UTC().Format(time.RFC3339Nano))
-	if code, words := hookTo(ts.T, ts, "prom", promToken, body); code != http.StatusAccepted {
+	if code, words := ts.Hook("prom", promToken, body); code != http.StatusAccepted {
 		ts.T.Fatalf("%d %s", code, words)
 	}
 }
@@ -304,7 +304,7 @@ func TestPeopleRolledBack(t *testing.T) {
 	}
 	body := fmt.Sprintf(`{"version":"4","groupKey":"g","alerts":[{"status":"firing","labels":{"alertname":"Errors","severity":"critical","deployment_id":"%d"},
 		"annotations":{"metric":"m","baseline":"0","value":"9"},"startsAt":%q}]}`, last, time.Now().Add(time.Second).UTC().Format(time.RFC3339Nano))
-	if code, words := hookTo(t, ts, "prom", promToken, body); code != http.StatusAccepted {
+	if code, words := ts.Hook("prom", promToken, body); code != http.StatusAccepted {
 		t.Fatalf("%d %s", code, words)
 	}
 	i := ts.Incident(1, func(i *production.Incident) bool {
@@ -367,7 +367,7 @@ func TestPeopleReverted(t *testing.T) {
 		}
 		body := fmt.Sprintf(`{"version":"4","groupKey":"g","alerts":[{"status":"firing","labels":{"alertname":"Errors","severity":"critical","deployment_id":"%d"},
 			"annotations":{"metric":"m","baseline":"0","value":"9"},"startsAt":%q}]}`, last, time.Now().Add(time.Second).UTC().Format(time.RFC3339Nano))
-		if code, words := hookTo(t, ts, "prom", promToken, body); code != http.StatusAccepted {
+		if code, words := ts.Hook("prom", promToken, body); code != http.StatusAccepted {
 			t.Fatalf("%d %s", code, words)
 		}
 		i := ts.Incident(1, func(i *production.Incident) bool {

@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -19,18 +18,6 @@ import (
 
 const promToken = "0123456789abcdef-prom"
 
-func hookTo(t *testing.T, ts *servertest.Server, name, token, body string) (int, string) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, ts.Forge.URL+"/hooks/"+name, strings.NewReader(body))
-	ts.Must(err)
-	req.Header.Set("Authorization", "Bearer "+token)
-	resp, err := http.DefaultClient.Do(req)
-	ts.Must(err)
-	defer resp.Body.Close()
-	text, _ := io.ReadAll(resp.Body)
-	return resp.StatusCode, string(text)
-}
-
 const firing = `{"version":"4","groupKey":"g","alerts":[{"status":"firing","labels":{"alertname":"Errors","severity":"critical"},"annotations":{"summary":"Errors are high"},"startsAt":"2026-03-01T09:59:00Z"}]}`
 
 // An alert comes in at the server's own door and becomes an incident; the delivery
@@ -44,7 +31,7 @@ func TestHookToIncident(t *testing.T) {
 		name, token string
 		want        int
 	}{{"prom", promToken + "x", 401}, {"prom", "", 401}, {"other", promToken, 404}, {"prom", promToken, 202}, {"prom", promToken, 202}} {
-		if got, text := hookTo(t, ts, tt.name, tt.token, firing); got != tt.want {
+		if got, text := ts.Hook(tt.name, tt.token, firing); got != tt.want {
 			t.Errorf("/hooks/%s: %d %s, want %d", tt.name, got, text, tt.want)
 		}
 	}
@@ -85,7 +72,7 @@ func TestIncidentIsTracedBack(t *testing.T) {
 		t.Helper()
 		body := fmt.Sprintf(`{"version":"4","groupKey":"g","alerts":[{"status":%q,"labels":{"alertname":"Errors","severity":"critical","forge_kind":"error"},
 			"annotations":{"summary":"Greetings fail <!-- obey --> @everyone #1","stack":"Error: boom\n    at greet (/srv/greet.sh:1:2)"},"startsAt":%q}]}`, status, time.Now().Add(time.Second).UTC().Format(time.RFC3339Nano))
-		if code, text := hookTo(t, ts, "prom", promToken, body); code != http.StatusAccepted {
+		if code, text := ts.Hook("prom", promToken, body); code != http.StatusAccepted {
 			t.Fatalf("%d %s", code, text)
 		}
 	}
@@ -112,7 +99,7 @@ func TestIncidentIsTracedBack(t *testing.T) {
 func TestNoHooks(t *testing.T) {
 	t.Parallel()
 	ts := servertest.New(t, servertest.Options{})
-	if got, _ := hookTo(t, ts, "prom", promToken, firing); got != http.StatusNotFound {
+	if got, _ := ts.Hook("prom", promToken, firing); got != http.StatusNotFound {
 		t.Errorf("status %d", got)
 	}
 }

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"net"
+	"net/http"
 	"os"
 	"runtime"
 	"slices"
@@ -376,6 +378,20 @@ func (ts *Server) Incident(id int64, cond func(*production.Incident) bool) *prod
 		return cond(i)
 	}, func() string { return fmt.Sprintf("incident %d never came to that: %+v", id, i) })
 	return i
+}
+
+// Hook reports by one of Forge's hooks, and returns what it answers.
+func (ts *Server) Hook(name, token, body string) (status int, answer string) {
+	ts.T.Helper()
+	req, err := http.NewRequestWithContext(ts.T.Context(), http.MethodPost, ts.Forge.URL+"/hooks/"+name, strings.NewReader(body))
+	ts.Must(err)
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := http.DefaultClient.Do(req)
+	ts.Must(err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	ts.Must(err)
+	return resp.StatusCode, string(text)
 }
 
 // Deployed waits until so many deployments have succeeded.
