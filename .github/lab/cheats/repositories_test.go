@@ -41,7 +41,7 @@ func TestRepositories(t *testing.T) {
 	}
 	has := sandboxTools(t, m, archives)
 	for i, file := range files {
-		if testing.Short() && i%5 != 0 { // the others take minutes
+		if testing.Short() && i%10 != 0 { // the others take minutes
 			continue
 		}
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {

@@ -258,6 +258,7 @@ if (cd web && node -e 'require("left")()') && grep -q hello gen/greeting && PYTH
 // Covers D1: a change that edits what is installed so that it cannot be goes back to the
 // implementer with the reason; no person is told to mend the server.
 func TestChangeBreaksTheInstallation(t *testing.T) {
+	long(t)
 	t.Parallel()
 	needTools(t)
 	p := newPackages(t)
@@ -287,6 +288,7 @@ func TestChangeBreaksTheInstallation(t *testing.T) {
 // run's commit, told to the reviewer and in the pull request. One that no registry has goes
 // back to the implementer while it works.
 func TestLockFilesOfAChange(t *testing.T) {
+	long(t)
 	t.Parallel()
 	needTools(t)
 	p := newPackages(t)
@@ -339,6 +341,7 @@ func TestLockFilesOfAChange(t *testing.T) {
 // Covers D1: a lock file that an implementer has written by hand is not taken where an entry
 // is not of its package; what else it moves the reviewer is asked about, and the report says.
 func TestLockFileByHand(t *testing.T) {
+	long(t)
 	t.Parallel()
 	needTools(t)
 	p := newPackages(t)
@@ -366,6 +369,7 @@ func TestLockFileByHand(t *testing.T) {
 
 // Covers D1: a registry that is away keeps nobody from working, and is told.
 func TestRegistryIsAway(t *testing.T) {
+	long(t)
 	t.Parallel()
 	needTools(t)
 	p := newPackages(t)

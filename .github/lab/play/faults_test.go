@@ -40,6 +40,7 @@ func TestSuiteHangs(t *testing.T) {
 // A change that makes the tests hang goes back like any other failure, and is lost
 // neither.
 func TestChangeHangs(t *testing.T) {
+	long(t)
 	t.Parallel()
 	tape := strings.Replace(servertest.GreeterTape, `-- implementer */1 --`, `-- implementer 1/1 --
 >>> edit

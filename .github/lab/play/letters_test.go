@@ -13,6 +13,7 @@ import (
 // Covers V7: a module that is wrong twice, and one that does not keep what it promised
 // another, and in which the integration finds something then.
 func TestFiveLetters(t *testing.T) {
+	long(t)
 	t.Parallel()
 	f := feature.Five(3)
 	f.Modules[0].Breaks = true
@@ -30,6 +31,7 @@ func TestFiveLetters(t *testing.T) {
 
 // Covers V6: what modules cost of GitHub's limits.
 func TestCallsOfModules(t *testing.T) {
+	long(t)
 	t.Parallel()
 	ts := modular(t, feature.Beside(3, 3), servertest.Options{})
 	ts.Label("acme")

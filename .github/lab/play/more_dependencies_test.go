@@ -140,6 +140,7 @@ if [ ! -e /deps/ran ] && ! touch php/vendor/x 2>/dev/null; then echo ok 6 - noth
 
 // A gem that is not what the lock file's checksum says is refused.
 func TestChangedGemIsRefused(t *testing.T) {
+	long(t)
 	t.Parallel()
 	needMore(t)
 	p := newPackages(t)
@@ -165,6 +166,7 @@ func TestChangedGemIsRefused(t *testing.T) {
 // Of a Python lock file, packages that are not what it says are refused; those of other
 // systems and those that no registry has do not keep the others from being installed.
 func TestPythonLockIsHeld(t *testing.T) {
+	long(t)
 	t.Parallel()
 	needTools(t)
 	p := newPackages(t)
@@ -223,6 +225,7 @@ wheels = [{ url = "https://elsewhere.example/winonly.whl", hash = "sha256:%[1]s"
 
 // Packages that a repository has as files are installed from there, and no registry is asked.
 func TestPackagesAsFiles(t *testing.T) {
+	long(t)
 	t.Parallel()
 	needTools(t)
 	p := newPackages(t)

@@ -47,6 +47,7 @@ func injected(away string) obeyed {
 // change that was asked for. What it may not write is refused, what it runs reaches and
 // learns nothing, and what it says is shown and does nothing.
 func TestObeyingModel(t *testing.T) {
+	long(t)
 	t.Parallel()
 	away, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -67,6 +67,7 @@ addressed: [{id: T1, what: each has an alt}]
 // Covers U6: twelve images without alt are found by axe-core in a browser, in the sandbox;
 // they go back with the page's name, and are measured again.
 func TestPicturesWithoutAlt(t *testing.T) {
+	long(t)
 	axe, err := os.ReadFile(os.Getenv("FORGE_AXE"))
 	if err != nil {
 		t.Fatalf("axe-core is needed: FORGE_AXE=…/axe.min.js: %v", err)
@@ -169,6 +170,7 @@ func TestProgramGrows(t *testing.T) {
 
 // What cannot be measured is never verified: a person is asked, and is told why.
 func TestGateWithoutValue(t *testing.T) {
+	long(t)
 	t.Parallel()
 	ts := newServer(t, servertest.Options{Files: gatesOf("  - {name: size, command: \"echo NaN\", value: number, max: 5}\n")})
 	ts.Label("acme")
@@ -184,6 +186,7 @@ func TestGateWithoutValue(t *testing.T) {
 
 // A warning says so, and sends nothing back.
 func TestGateThatWarns(t *testing.T) {
+	long(t)
 	t.Parallel()
 	ts := newServer(t, servertest.Options{Files: gatesOf("  - {name: size, command: wc -c <greet.sh, value: number, unit: bytes, max: 5, block: false}\n")})
 	ts.Label("acme")
@@ -194,6 +197,7 @@ func TestGateThatWarns(t *testing.T) {
 
 // What the base misses already is asked about once, like a test that failed before.
 func TestGateMissedBefore(t *testing.T) {
+	long(t)
 	t.Parallel()
 	ts := newServer(t, servertest.Options{Files: gatesOf("  - {name: lines, command: cat test.sh, value: lines, max: 1}\n")})
 	ts.Label("acme")
@@ -265,6 +269,7 @@ addressed: [{id: T1, what: it is gone}]
 // Covers U6: what an analyser finds stands at its line in the change, once, on the commit that
 // it was found in; the commit that mends it has none.
 func TestFindingsOfAnAnalyserAtTheirLines(t *testing.T) {
+	long(t)
 	t.Parallel()
 	files := gatesOf("  - {name: lint, command: sh lint.sh, value: \"sarif:lint.sarif\", max: 0}\n")
 	files["lint.sh"] = `if grep -q bad greet.sh; then r='[{"ruleId":"words","level":"error","message":{"text":"a bad word"},"locations":[{"physicalLocation":` +

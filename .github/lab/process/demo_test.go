@@ -57,6 +57,7 @@ func TestDemoIsAsItWas(t *testing.T) {
 
 // Covers V6, V10: a feature of three modules, built at the same time, one of which asks.
 func TestDemoOfModules(t *testing.T) {
+	long(t)
 	t.Parallel()
 	out, err := forge(t.Context(), nil, "demo", "--modules")
 	if err != nil {

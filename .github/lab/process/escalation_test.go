@@ -16,6 +16,7 @@ import (
 // Covers T7: on a real module, a run that is stopped at its first bounce asks a
 // human, who answers by a comment, a box or a button; each choice is carried out.
 func TestEscalationOnRealModule(t *testing.T) {
+	long(t)
 	t.Parallel()
 	l := newLab(t, labOptions{})
 	limits := "loop:\n  review_bounces: 0\n"
@@ -165,6 +166,7 @@ func verifiedPull(_ *escalation, p *githubtest.Pull) bool {
 // The same through the real clients of both providers, against servers that speak
 // their protocols and play the tape.
 func TestProviders(t *testing.T) {
+	long(t)
 	t.Parallel()
 	for _, provider := range []string{"openai", "anthropic"} {
 		t.Run(provider, func(t *testing.T) {

@@ -98,6 +98,7 @@ func TestKill(t *testing.T) {
 // Covers V6: the same with three modules, of which the third needs the first: the same
 // files come of it, from three runs, each merged once.
 func TestKillModules(t *testing.T) {
+	long(t)
 	t.Parallel()
 	f := feature.Beside(3, 3)
 	f.Modules[2].Needs = []string{"a"}

@@ -24,6 +24,7 @@ import (
 // Covers T1–T3, B1, B8 of the main job: a labelled issue becomes a verified
 // pull request, over GitHub's protocol, on a real module with a real bug.
 func TestRealModule(t *testing.T) {
+	long(t)
 	t.Parallel()
 	l := newLab(t, labOptions{})
 	p := l.serve()
@@ -94,6 +95,7 @@ func (l *labTest) ownTime(p *process, took time.Duration) {
 // Covers lessons 11, 18: doubled and shuffled deliveries make no difference to a run of
 // several rounds; TestDeliveriesInDisorder has a shorter one.
 func TestDisorderOnRealModule(t *testing.T) {
+	long(t)
 	t.Parallel()
 	l := newLab(t, labOptions{})
 	l.gh.SetDeliveryFaults(githubtest.DeliveryFaults{Duplicate: 0.5, Shuffle: 0.5})
@@ -113,6 +115,7 @@ func TestDisorderOnRealModule(t *testing.T) {
 
 // The demo's run, and what its models are sent.
 func TestDemoTokens(t *testing.T) {
+	long(t)
 	t.Parallel()
 	needs.Sandbox(t)
 	dir, err := demo.TempDir()

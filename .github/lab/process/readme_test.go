@@ -32,6 +32,7 @@ type newcomer struct {
 // The commands of the README are typed as they stand there, up to a server that is
 // ready. Only where GitHub is, and that the model is a tape, is added.
 func TestReadmeCommands(t *testing.T) {
+	long(t)
 	t.Parallel()
 	gh, err := githubtest.New(githubtest.Options{Dir: t.TempDir(), Manifest: demo.Manifest(), Empty: true})
 	if err != nil {

@@ -56,8 +56,11 @@ func TestOlderServerOfTwo(t *testing.T) {
 	t.Parallel()
 	ts := servertest.New(t, servertest.Options{})
 	ts.Must(ts.Forge.Report(t.Context()))
-	if code, _ := readyz(t, ts.Forge); code != http.StatusOK {
-		t.Fatalf("a server that is not outdated is not ready: %d", code)
+	for ts.Forge.Beat().IsZero() { // it has not looked for work yet
+		<-time.After(5 * time.Millisecond)
+	}
+	if code, is := readyz(t, ts.Forge); code != http.StatusOK {
+		t.Fatalf("a server that is not outdated is not ready: %d: %+v", code, is)
 	}
 	if _, err := ts.Forge.DB.SQL().Exec("INSERT INTO forge_schema (version_id, is_applied) VALUES (9999, 1)"); err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"reflect"
 	"strings"
+	"sync"
 	"time"
 
 	"forge/cmd/forge/bus"
@@ -42,8 +43,12 @@ func newSecrets(cfg settings.Config) (*secrets.Scanner, error) {
 		}
 		own = append(own, string(key))
 	}
-	return secrets.New(own...), nil
+	scanner, _ := scanners.LoadOrStore(strings.Join(own, "\x00"), sync.OnceValue(func() *secrets.Scanner { return secrets.New(own...) }))
+	return scanner.(func() *secrets.Scanner)(), nil
 }
+
+// scanners are kept by what they look for: to make one takes 20 ms, and a server asks four times.
+var scanners sync.Map
 
 // newBus makes what tells programs of events; nil without.
 func newBus(o Options, db *store.DB) (*bus.Service, error) {

@@ -15,8 +15,9 @@ func TestInSandbox(t *testing.T) {
 		playCases(t, "testdata/pytest/*.txtar")
 	})
 	t.Run("restart in mid-phase", TestRolesSurviveARestart)
-	t.Run("modules with a conflict", func(t *testing.T) { playCases(t, "testdata/modules*.txtar") })
+	t.Run("modules", func(t *testing.T) { playCases(t, "testdata/modules.txtar") })
+	t.Run("compiled", func(t *testing.T) { playCases(t, "testdata/compiled/*.txtar") })
 }
 
-// The cases that take long: those whose repositories are compiled, and most of modules.
+// The cases that take long: most of modules.
 func TestSlowCases(t *testing.T) { playCases(t, "testdata/slow/*.txtar") }

@@ -57,7 +57,7 @@ type Options struct {
 
 	// Sandbox has commands run in bubblewrap, behind a worker process, with this machine's
 	// tools; the test is skipped where that cannot be. Else they run in a workspacetest. A
-	// test that is called as part of a TestInSandbox or TestSlowCases has it.
+	// test that is called as part of a TestInSandbox has it.
 	Sandbox     bool
 	Now         func() time.Time // of the server
 	HubNow      func() time.Time // of GitHub
@@ -75,10 +75,7 @@ const Repo = "acme/greet"
 // New starts both, until the test ends.
 func New(t *testing.T, o Options) *Server {
 	t.Helper()
-	for _, whole := range []string{"TestInSandbox/", "TestSlowCases/"} {
-		o.Sandbox = o.Sandbox || strings.HasPrefix(t.Name(), whole)
-	}
-	if o.Sandbox {
+	if o.Sandbox = o.Sandbox || strings.HasPrefix(t.Name(), "TestInSandbox/"); o.Sandbox {
 		needs.Sandbox(t)
 	}
 	dir, err := demo.TempDir()

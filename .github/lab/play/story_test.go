@@ -1,6 +1,4 @@
-//go:build e2e
-
-package server_test
+package play
 
 import (
 	"bytes"
@@ -252,6 +250,7 @@ func customers(ctx context.Context, address string, served, failed *atomic.Int64
 // service is healthy, the run behind it has learnt, and a run that fixes it is verified,
 // shipped and healthy. Covers P1, P2, V12.
 func TestProductionStory(t *testing.T) {
+	long(t)
 	t.Parallel()
 	needs.Tools(t, "prometheus", "prometheus-alertmanager")
 	data, err := os.ReadFile("testdata/story.txtar")
@@ -273,7 +272,7 @@ func TestProductionStory(t *testing.T) {
 	const reports = "0123456789abcdef-reports"
 	ts := servertest.New(t, servertest.Options{Deploys: true, Files: files, Title: good, Body: "Who has been here before pays 90.",
 		Now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) },
-		Env: map[string]string{"FORGE_MODEL": "openai/tape", "OPENAI_BASE_URL": model + "/v1", "OPENAI_API_KEY": providerKey, "FORGE_LISTEN": forgeAt},
+		Env: map[string]string{"FORGE_MODEL": "openai/tape", "OPENAI_BASE_URL": model + "/v1", "OPENAI_API_KEY": "sk-test-0123456789abcdef", "FORGE_LISTEN": forgeAt},
 		Wire: func(o *server.Options) {
 			o.Config.Hooks = []settings.Hook{
 				{Name: "prom", Kind: "alertmanager", Secret: settings.NewSecret(promToken), Repo: servertest.Repo, PerMinute: 600},
