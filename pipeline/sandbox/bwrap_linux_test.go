@@ -189,27 +189,6 @@ print "all\n";`
 	}
 }
 
-// Go's tests run inside, with a build cache that is kept.
-func TestGoTestInside(t *testing.T) {
-	needBwrap(t)
-	if testing.Short() {
-		t.Skip("compiles a package")
-	}
-	f := newFixture(t, map[string]string{
-		"go.mod": "module example.com/x\n\ngo 1.24\n", "x.go": "package x\n\nfunc Two() int { return 2 }\n",
-		"x_test.go": "package x\n\nimport \"testing\"\n\nfunc TestTwo(t *testing.T) {\n\tif Two() != 2 {\n\t\tt.Fatal(Two())\n\t}\n}\n",
-	})
-	m := newManager(t, Options{Dir: sharedCache(t)})
-	w := f.open(t, m, f.head)
-	r, err := w.Run(t.Context(), workspace.Command{Args: []string{"go", "test", "./..."}})
-	if err != nil || r.Exit != 0 || !strings.Contains(string(r.Stdout), "ok") {
-		t.Errorf("go test = %+v, %v\n%s\n%s", r, err, r.Stdout, r.Stderr)
-	}
-	if changes, err := w.Changes(t.Context()); err != nil || len(changes) != 0 {
-		t.Errorf("Changes after go test = %v, %v", changes, err)
-	}
-}
-
 // A command in the sandbox against one without: performance.md allows 15 ms more.
 func BenchmarkRun(b *testing.B) {
 	f := newFixture(b, map[string]string{"a": "a"})

@@ -3,9 +3,12 @@
 package sandbox
 
 import (
-	"forge/pipeline/workspace"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"forge/pipeline/workspace"
 )
 
 // A verdict stands on no cache that a command could write: neither a command of
@@ -136,4 +139,71 @@ test -n "$a" && test -n "$b" && test -n "$d" || exit 1
 	if out, passed := goTest(t, w); !passed {
 		t.Errorf("the tests fail: %s", out)
 	}
+}
+
+// Go's tests run inside, with a build cache that is kept.
+func TestGoTestInside(t *testing.T) {
+	needBwrap(t)
+	f := newFixture(t, map[string]string{
+		"go.mod": "module example.com/x\n\ngo 1.24\n", "x.go": "package x\n\nfunc Two() int { return 2 }\n",
+		"x_test.go": "package x\n\nimport \"testing\"\n\nfunc TestTwo(t *testing.T) {\n\tif Two() != 2 {\n\t\tt.Fatal(Two())\n\t}\n}\n",
+	})
+	m := newManager(t, Options{Dir: sharedCache(t)})
+	w := f.open(t, m, f.head)
+	r, err := w.Run(t.Context(), workspace.Command{Args: []string{"go", "test", "./..."}})
+	if err != nil || r.Exit != 0 || !strings.Contains(string(r.Stdout), "ok") {
+		t.Errorf("go test = %+v, %v\n%s\n%s", r, err, r.Stdout, r.Stderr)
+	}
+	if changes, err := w.Changes(t.Context()); err != nil || len(changes) != 0 {
+		t.Errorf("Changes after go test = %v, %v", changes, err)
+	}
+}
+
+// What is seeded cannot be written, whatever a command tries.
+func TestSeedIsReadOnly(t *testing.T) {
+	needBwrap(t)
+	f := newFixture(t, module("2"))
+	m := newManager(t, Options{Dir: sharedCache(t)})
+	w := f.open(t, m, f.head)
+	if err := w.Warm(t.Context(), workspace.Command{Args: []string{"go", "test", "./..."}}); err != nil {
+		t.Fatal(err)
+	}
+	seed := filepath.Join(m.path("seeds"), dirName("acme/widgets"))
+	before := listSeed(t, seed)
+	if strings.Count(before, "-d\n") < 50 {
+		t.Fatalf("the seed has little in it: %s", before)
+	}
+	r := mustRun(t.Context(), t, w, `
+touch /seed/x; mkdir /seed/y; rm -rf /seed/go-build
+one=$(find "$GOCACHE" -name '*-d' | head -n 1); test -s "$one" || echo "nothing is seeded"
+echo evil >"$one"; chmod 777 "$one"; truncate -s 0 "$one"; touch -d @0 "$one"
+find "$GOCACHE" -name '*-[ad]' | head -n 200 | while read -r f; do echo evil >>"$f"; done
+rm -rf "$GOCACHE"; mkdir "$GOCACHE"
+mount -o remount,rw /seed`)
+	if strings.Contains(string(r.Stdout), "nothing is seeded") {
+		t.Error("the command saw no seed")
+	}
+	if after := listSeed(t, seed); after != before {
+		t.Errorf("a command changed the seed:\n%s\nwas\n%s", after, before)
+	}
+}
+
+// listSeed is the seed's files with sizes and times.
+func listSeed(t *testing.T, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil && !info.IsDir() {
+			b.WriteString(info.Mode().String() + " " + info.ModTime().String() + " " + path + "\n")
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
 }
