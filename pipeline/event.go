@@ -367,7 +367,9 @@ type ToolUse struct {
 	OK        bool   `json:"ok"`
 	Error     string `json:"error,omitempty"`
 	Millis    int64  `json:"ms"`
-	Bytes     int    `json:"bytes"` // of output
+	Bytes     int    `json:"bytes"`               // of output
+	Tokens    int64  `json:"tokens,omitempty"`    // of output, as estimated
+	MicroUSD  int64  `json:"micro_usd,omitempty"` // what the model's provider takes to read it once
 	Digest    string `json:"digest,omitempty"`
 }
 

@@ -32,6 +32,15 @@ type Plan struct {
 	LeftOut []Criterion   `json:"left_out,omitempty"` // criteria of modules that are left out, and known limitations: nobody checks them
 
 	Requirements []proof.Requirement `json:"requirements,omitempty"` // what the task asks for, where loop.proofs or the track wants them
+
+	Excerpts []Excerpt `json:"excerpts,omitempty"` // what the planner read of the files; the implementer is shown it
+}
+
+// Excerpt is a part of a file at the run's base.
+type Excerpt struct {
+	File string `json:"file"`
+	From int    `json:"from,omitempty"` // the first line; 0: of the file
+	To   int    `json:"to,omitempty"`   // the last line; 0: of the file
 }
 
 // Criterion is one acceptance criterion.

@@ -15,21 +15,21 @@ var causes = []string{"logic", "syntax", "runtime", "flaky", "env"}
 
 var (
 	analysisParts = []any{
-		"id", typed("string", "T1"),
-		"cause", oneOf("root cause", causes...),
-		"analysis", typed("string", "where the cause is, and how it leads to the failure"),
-		"confidence", typed("number", "0 to 1"),
+		"id", typed("string", "The failure's id, such as T1."),
+		"cause", oneOf("The root cause.", causes...),
+		"analysis", typed("string", "Where the cause is, and how it leads to the failure."),
+		"confidence", typed("number", "How sure you are of the cause and the fix, from 0 to 1."),
 		"fix?", object(
-			"description", typed("string", "the one fix to make"),
-			"diff?", typed("string", "the fix as a unified diff"),
+			"description", typed("string", "The one fix to make."),
+			"diff?", typed("string", "The fix as a unified diff."),
 		),
 	}
-	analysisSchema = object("failures", listOf(object(analysisParts...), "every failure, once"))
+	analysisSchema = object("failures", listOf(object(analysisParts...), "Every failure, once."))
 
 	// analysisTold is what a tester submits who may tell that a test and a criterion cannot both hold.
 	analysisTold = object("failures", listOf(object(append(slices.Clip(analysisParts), "against?", typed("string",
-		"id of the acceptance criterion, where the test was there before this work and asks for the contrary of it, so that no code can meet both; empty otherwise"))...),
-		"every failure, once"))
+		"The id of the acceptance criterion, where the test was there before this work and asks for the contrary of it, so that no code can meet both. Empty otherwise."))...),
+		"Every failure, once."))
 )
 
 // analyse fills in what the tester finds out about the job's failures.
@@ -99,7 +99,7 @@ func checkAnalysis(failures []pipeline.Failure, known []string, args json.RawMes
 		case a.Confidence < 0 || a.Confidence > 1:
 			bad = append(bad, fmt.Sprintf("failure %s: confidence %v is not within 0 to 1", id, a.Confidence))
 		case len(known) > 0 && a.Against != "" && !slices.Contains(known, a.Against):
-			bad = append(bad, fmt.Sprintf("failure %s: against %q is none of %s", id, a.Against, strings.Join(known, ", ")))
+			bad = append(bad, fmt.Sprintf("failure %s: against %q is not one of %s", id, a.Against, strings.Join(known, ", ")))
 		}
 		done[id] = true
 		f := &failures[i]

@@ -39,7 +39,7 @@ func (c *conversation) useAll(ctx context.Context, r Response, log *turnLog) (re
 		for k, d := range c.carryOut(ctx, calls[i:i+n]) {
 			call := calls[i+k]
 			results = append(results, c.book(call, d, log))
-			if d.err != nil || call.Name == "submit" && d.ok {
+			if d.err != nil || c.handsIn(call.Name) && d.ok {
 				return results, d.ok && d.err == nil, d.err
 			}
 		}
@@ -91,7 +91,9 @@ func (c *conversation) use(ctx context.Context, call ToolCall) done {
 	var d done
 	t, known := c.find(call.Name)
 	switch {
-	case call.Name == "submit":
+	case call.Name == c.other:
+		d.outcome = misuse("your result goes into %s, not into %s", c.own(), c.other)
+	case c.handsIn(call.Name):
 		d = c.handIn(call)
 	case !known:
 		d.outcome = misuse("there is no tool %q; there are %s", text.ClipBytes(call.Name, 60), c.toolNames())
@@ -115,7 +117,7 @@ func (c *conversation) handIn(call ToolCall) done {
 		return done{outcome: outcome{ok: true, text: "accepted"}}
 	}
 	list := "- " + strings.Join(problems, "\n- ")
-	d := done{why: strings.Join(problems, "; "), outcome: misuse("The result is not accepted:\n%s\nCorrect it and call submit again.", list)}
+	d := done{why: strings.Join(problems, "; "), outcome: misuse("The result is not accepted:\n%s\nCorrect it and call %s again.", list, call.Name)}
 	if c.repairs++; c.repairs > maxRepairs {
 		d.err = c.p.ends("its result was not in order", "not verified: the result of the %s was not acceptable, also after %d repairs:\n%s", c.who(), maxRepairs, text.ClipBytes(list, 1500))
 	}
@@ -127,10 +129,15 @@ func (c *conversation) book(call ToolCall, d done, log *turnLog) ToolResult {
 	t, _ := c.find(call.Name)
 	use := pipeline.ToolUse{Phase: c.p.phase, Iteration: c.p.job.Ref.Iteration, Step: c.p.steps, Tool: text.ClipBytes(call.Name, 60),
 		Subject: t.about(call.Args), OK: d.ok, Millis: d.millis, Bytes: len(d.text), Digest: digest(denoise(d.text))}
+	use.Tokens = tokens(len(denoise(d.text))) // the same when it is played back
+	use.MicroUSD = int64(float64(use.Tokens) * c.price.Input)
 	if !d.ok {
 		use.Error = text.ClipBytes(firstOf(d.why, errorText(d.err), text.FirstLine(d.text)), 200)
 	}
+	if call.Name == "read" && d.ok {
+		c.p.noteRead(call.Args)
+	}
 	log.tools = append(log.tools, use)
 	log.step.Progress = c.progress(d.outcome) || log.step.Progress
-	return ToolResult{ID: call.ID, Text: c.p.resultText(d.outcome, d.millis, c.price.Input), Error: !d.ok}
+	return ToolResult{ID: call.ID, Text: c.p.resultText(d.outcome), Error: !d.ok}
 }

@@ -19,34 +19,34 @@ import (
 // draftShare is the share of a run's cost that all roles together may take.
 const draftShare = 0.2
 
-var itemText = typed("string", "one statement")
+var itemText = typed("string", "One statement.")
 
 var architectParts = []any{
-	"summary", typed("string", "the design in a few sentences"),
-	"decisions", listOf(object("text", typed("string", "what will be done, and where"), "why", typed("string", "why in this way"),
-		"weighed", listOf(typed("string", "another way, and why not"), "one at least")), "decisions, the most important first"),
-	"constraints?", listOf(itemText, "what holds for every step"),
+	"summary", typed("string", "The design, in a few sentences."),
+	"decisions", listOf(object("text", typed("string", "What will be done, and where."), "why", typed("string", "Why in this way."),
+		"weighed", listOf(typed("string", "Another way, and why not."), "At least one.")), "The decisions, the most important first."),
+	"constraints?", listOf(itemText, "What holds for every step."),
 }
 
 // draftForms are what each role submits.
 var draftForms = map[role.Role]map[string]any{
 	role.Analyst: object(
-		"summary", typed("string", "what is wanted, for whom and why, in a few sentences"),
-		"requirements", listOf(object("text", typed("string", "one thing that is asked for"),
-			"quote", typed("string", "the words that it comes from, as they stand in the task, a comment or a note"),
-			"kind?", oneOf("functional, or quality for how well", role.Functional, role.Quality)), "all that is asked for"),
-		"open?", listOf(typed("string", "what only a person can say"), "what contradicts itself, or is open between ways that differ for users"),
+		"summary", typed("string", "What is wanted, for whom and why, in a few sentences."),
+		"requirements", listOf(object("text", typed("string", "One thing that is asked for."),
+			"quote", typed("string", "The words that it comes from, copied as they stand in the task, a comment or a note."),
+			"kind?", oneOf("Functional, or quality for how well.", role.Functional, role.Quality)), "All that is asked for."),
+		"open?", listOf(typed("string", "What only a person can say."), "What contradicts itself, or is open between ways that differ for users."),
 	),
 	role.Product: object(
-		"summary", typed("string", "what users can do once it is done, in a few sentences"),
-		"criteria", listOf(object("text", typed("string", "one statement that is true or false"),
-			"for?", typed("string", "id of the requirement that it is for")), "acceptance criteria"),
-		"non_goals?", listOf(itemText, "what is left out, because nobody asked for it"),
+		"summary", typed("string", "What users can do once it is done, in a few sentences."),
+		"criteria", listOf(object("text", typed("string", "One statement that is true or false."),
+			"for?", typed("string", "The id of the requirement that it is for.")), "The acceptance criteria."),
+		"non_goals?", listOf(itemText, "What is left out, because nobody asked for it."),
 	),
 	role.Architect: object(architectParts...),
 	role.UX: object(
-		"summary", typed("string", "what people see, in a few sentences"),
-		"items", listOf(object("kind", oneOf("what it is about", role.Screen, role.State, role.Breakpoint, role.Accessibility), "text", itemText), "one at least"),
+		"summary", typed("string", "What people see, in a few sentences."),
+		"items", listOf(object("kind", oneOf("What it is about.", role.Screen, role.State, role.Breakpoint, role.Accessibility), "text", itemText), "At least one."),
 	),
 }
 

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"embed"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -150,5 +151,35 @@ func TestFirstRequests(t *testing.T) {
 	}
 	if a, b := pretty(requests["compliance"].Tools), pretty(requests["quality"].Tools); a != b || requests["compliance"].System != requests["quality"].System {
 		t.Error("the stages of a review do not begin alike, so that the provider keeps nothing of the first for the second")
+	}
+}
+
+// The texts that models read have none of the words that nobody uses so.
+func TestWordsOfPrompts(t *testing.T) {
+	t.Parallel()
+	said := map[string]string{}
+	for dir, texts := range map[string]embed.FS{"prompts": promptTexts, "tools": toolTexts} {
+		entries, err := texts.ReadDir(dir)
+		if err != nil || len(entries) == 0 {
+			t.Fatalf("%d texts in %s: %v", len(entries), dir, err)
+		}
+		for _, e := range entries {
+			text, err := texts.ReadFile(dir + "/" + e.Name())
+			if err != nil {
+				t.Fatal(err)
+			}
+			said[e.Name()] = string(text)
+		}
+	}
+	for name, r := range firstRequests(t) {
+		said["first/"+name] = shownRequest(r)
+	}
+	for name, text := range said {
+		words := " " + strings.Join(strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return r < 'a' || r > 'z' }), " ") + " "
+		for _, banned := range []string{"mend", "mends", "mended", "besides", "by itself", "goes on", "is none", "let pass"} {
+			if strings.Contains(words, " "+banned+" ") {
+				t.Errorf("%s says %q", name, banned)
+			}
+		}
 	}
 }

@@ -14,20 +14,35 @@ import (
 	"forge/pipeline/text"
 )
 
-// contractParts are what the result of a module's implementer has besides.
+// contractParts are what the result of a module's implementer has as well.
 var contractParts = []any{
-	"contract?", typed("string", "what the contract between the modules must say in another way, and why, where your module cannot be built by it as it is: whoever wrote it revises it, "+
-		"and you go on with that; empty otherwise"),
+	"contract?", typed("string", "What the contract between the modules must say in another way, and why, where your module cannot be built by it as it is. Whoever wrote it revises it, "+
+		"and you continue with that. Empty otherwise."),
 }
 
-var implementParts = []any{
-	"summary", typed("string", "what was changed and why"),
-	"addressed?", listOf(object("id", typed("string", "id of the finding or failure, F1 or T1"), "what", typed("string", "what was done about it, or why nothing"),
-		"differs?", typed("string", "of one that has come back: why the last attempt did not fix it, and how this one differs"),
-		"doubt?", typed("string", "of one that has come back: what is missing, if you doubt that this attempt fixes it; empty otherwise")), "one entry for each finding and failure that is not disputed"),
-	"disputes?", listOf(object("id", typed("string", "id of the finding, F1"), "why", typed("string", "why it is mistaken, so that the reviewer can check it: name the code or the test")), "findings that are mistaken and for which nothing was changed; the reviewer rules on them, a human on those about the tests"),
-	"unable?", typed("string", "what could not be done, and which clarification is needed; empty otherwise"),
-}
+// The implementer's result: at first, and of work that was sent back.
+var (
+	implementParts = []any{
+		"summary", typed("string", "What was changed and why, in a few sentences."),
+		"unable?", typed("string", "What could not be done, and which clarification is needed. Empty otherwise."),
+	}
+	addressedParts = []any{
+		"id", typed("string", "The id of the finding or failure, such as F1 or T1."),
+		"what", typed("string", "What was done about it, or why nothing was."),
+	}
+	backParts = []any{ // of what has come back
+		"differs?", typed("string", "Only for what has come back: why the last attempt did not fix it, and how this one differs."),
+		"doubt?", typed("string", "Only for what has come back: what is missing, if you doubt that this attempt fixes it. Empty otherwise."),
+	}
+	reworkParts = []any{
+		implementParts[0], implementParts[1],
+		"addressed", listOf(object(slices.Concat(addressedParts, backParts)...), "One entry for each finding and failure that is not disputed."),
+		"disputes?", listOf(object("id", typed("string", "The id of the finding, such as F1."),
+			"why", typed("string", "Why it is mistaken. Name the code or the test, so that the reviewer can check it.")),
+			"Findings that are mistaken and for which you changed nothing. The reviewer rules on them, and a human on those about the tests."),
+		implementParts[2], implementParts[3],
+	}
+)
 
 // feedback is what an implementer must deal with before anything else (T5), by
 // ids that are local to its prompt.
@@ -37,6 +52,7 @@ type feedback struct {
 	suggested []pipeline.Finding // S1…: they hold nothing up, and say what to put there
 	times     map[string]int     // by fingerprint, how often it was seen, of what has come back
 	ruled     map[string]string  // by fingerprint, what the reviewer last said to leave it open
+	tried     map[string]string  // by fingerprint, what the implementer last said to have done about it
 }
 
 func (p *phase) implement(ctx context.Context) (pipeline.Implementation, error) {
@@ -62,7 +78,7 @@ func (p *phase) implement(ctx context.Context) (pipeline.Implementation, error) 
 		w.data("Test failures to fix", fb.failureList())
 		w.data("Suggestions of the review that hold nothing up; take those that are right and cheap", findingList(fb.suggested, "S", nil))
 	} else {
-		w.lastFault().contract()
+		w.lastFault().contract().excerpts(ctx)
 	}
 	var impl pipeline.Implementation
 	name := "implementer"
@@ -80,7 +96,14 @@ func (p *phase) implement(ctx context.Context) (pipeline.Implementation, error) 
 		w.say("%s", promptText("implementer_back"))
 	}
 	s := w.spec(name, roleImplementer, system("implementer"))
-	form := slices.Clip(implementParts)
+	asked := slices.Clone(reworkParts)
+	switch {
+	case len(fb.titles()) == 0:
+		asked = implementParts
+	case len(fb.times) == 0: // nothing has come back
+		asked[3] = listOf(object(addressedParts...), "One entry for each finding and failure that is not disputed.")
+	}
+	var form []any
 	if of := p.job.Run.Part; of != nil && len(of.Contract) > 0 {
 		form = append(form, contractParts...)
 	}
@@ -90,7 +113,8 @@ func (p *phase) implement(ctx context.Context) (pipeline.Implementation, error) 
 	if p.job.Run.TakesFeedback() {
 		form = append(form, constraintParts...)
 	}
-	s.tools, s.result = p.working(), object(form...)
+	s.tools, s.result = p.working(), object(slices.Concat(loose(reworkParts...), form)...)
+	s.forms = []tool{{name: "submit", schema: object(slices.Concat(asked, form)...)}}
 	s.accept = func(args json.RawMessage) []string {
 		var problems []string
 		impl, problems = fb.check(args)
@@ -156,7 +180,7 @@ func (p *phase) refused(ctx context.Context) []string {
 	if err == nil || ctx.Err() != nil || errors.As(err, &f) {
 		return nil
 	}
-	return []string{fmt.Sprintf("the work cannot be committed: %v. Mend that in the work tree", err)}
+	return []string{fmt.Sprintf("the work cannot be committed: %v. Put that right in the work tree", err)}
 }
 
 // strays says what commands have changed that is not the implementer's to change: it gives
@@ -217,7 +241,7 @@ func inShort(c change.Change) string {
 // openFeedback collects what is open: the blocking findings and the failures that
 // the run follows, else those of the last review and test report.
 func openFeedback(run *pipeline.Run) feedback {
-	fb := feedback{times: map[string]int{}, ruled: map[string]string{}}
+	fb := feedback{times: map[string]int{}, ruled: map[string]string{}, tried: map[string]string{}}
 	for i := range run.Findings {
 		is := &run.Findings[i]
 		f := is.Finding
@@ -225,7 +249,7 @@ func openFeedback(run *pipeline.Run) feedback {
 		case f == nil || is.State != pipeline.IssueOpen:
 		case f.Severity.Blocks():
 			fb.findings = append(fb.findings, *f)
-			fb.seen(is)
+			fb.seen(run, is, titleOf(f))
 		case f.Fix != nil && f.Fix.Replacement != nil:
 			fb.suggested = append(fb.suggested, *f)
 		}
@@ -233,7 +257,7 @@ func openFeedback(run *pipeline.Run) feedback {
 	for i := range run.Failures {
 		if f := run.Failures[i].Failure; f != nil && run.Failures[i].State == pipeline.IssueOpen {
 			fb.failures = append(fb.failures, *f)
-			fb.seen(&run.Failures[i])
+			fb.seen(run, &run.Failures[i], text.ClipBytes(f.Test, 100))
 		}
 	}
 	for i := len(run.Iterations) - 1; i >= 0 && len(fb.findings)+len(fb.failures) == 0; i-- {
@@ -249,10 +273,18 @@ func openFeedback(run *pipeline.Run) feedback {
 	return fb
 }
 
-// seen notes that an issue has outlived an attempt to fix it.
-func (fb feedback) seen(i *pipeline.Issue) {
-	if i.Times > 1 {
-		fb.times[i.Fingerprint()], fb.ruled[i.Fingerprint()] = i.Times, i.Ruling
+// seen notes that an issue has outlived an attempt to fix it, and what that was.
+func (fb feedback) seen(run *pipeline.Run, i *pipeline.Issue, title string) {
+	if i.Times <= 1 {
+		return
+	}
+	print := i.Fingerprint()
+	fb.times[print], fb.ruled[print] = i.Times, i.Ruling
+	for _, it := range slices.Backward(run.Iterations) {
+		if it.Impl != nil {
+			fb.tried[print] = said(it.Impl, title)
+			return
+		}
 	}
 }
 
@@ -263,11 +295,14 @@ func (fb feedback) again(fingerprint string) string {
 	if n == 0 {
 		return ""
 	}
-	ruling := ""
-	if why := fb.ruled[fingerprint]; why != "" {
-		ruling = fmt.Sprintf("   the reviewer left it open: %s\n", text.ClipBytes(why, 800))
+	out := fmt.Sprintf("   IT HAS COME BACK: it is found for the %s time. Why did the last fix fail? Can you fix it with what you know? If not, say in unable what you need.\n", ordinal(n))
+	if what := fb.tried[fingerprint]; what != "" {
+		out += fmt.Sprintf("   the last attempt, in your words: %s\n", text.ClipBytes(what, 800))
 	}
-	return fmt.Sprintf("   IT HAS COME BACK: this is the %s time that it is found. Can you fix it with what you know? If you doubt that this attempt does, say in its doubt what is missing; if you cannot, say in unable what you need.\n%s", ordinal(n), ruling)
+	if why := fb.ruled[fingerprint]; why != "" {
+		out += fmt.Sprintf("   the reviewer left it open: %s\n", text.ClipBytes(why, 800))
+	}
+	return out
 }
 
 func ordinal(n int) string {

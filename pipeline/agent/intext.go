@@ -53,6 +53,11 @@ func toolNamed(name string, tools []Tool) string {
 		return name
 	}
 	found := ""
+	for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return !unicode.IsLetter(r) && r != '_' }) {
+		if known(part) {
+			return part
+		}
+	}
 	for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return !unicode.IsLetter(r) }) {
 		if part = strings.ToLower(part); known(part) && part != found {
 			if found != "" {

@@ -13,10 +13,10 @@ import (
 
 var justifySchema = object(
 	"tests", listOf(object(
-		"id", typed("string", "T1"),
-		"must_change", typed("boolean", "whether the task makes it impossible for the test to stay as it was"),
-		"reason", typed("string", "what the task asks for that contradicts the test as it was, for the pull request; or why it should have stayed"),
-	), "every test, once"),
+		"id", typed("string", "The test's id, such as T1."),
+		"must_change", typed("boolean", "Whether the task makes it impossible for the test to stay as it was."),
+		"reason", typed("string", "What the task asks for that contradicts the test as it was, for the pull request. Otherwise why it should have stayed."),
+	), "Every test, once."),
 )
 
 // justify asks for each test of the base that fails as it stood why it had to change.

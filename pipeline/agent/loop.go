@@ -29,17 +29,18 @@ type phase struct {
 	phase     pipeline.Phase
 	usage     pipeline.Usage // of this execution, as the run will book it
 	budget    *budget
-	steps     int      // taken, over all conversations
-	limit     int      // on steps
-	nonce     string   // of the data delimiters; the same in the whole run, so that prompts begin alike
-	resumable bool     // an earlier attempt's tape may be used
-	share     float64  // of the run's cost that the phase may spend; 0: all of it
-	series    string   // in the events' ids, of the second agent in a phase
-	ran       bool     // a conversation has run commands in the workspace
-	words     string   // the last ones of the conversation that ended last
-	spent     error    // its fault, where it ended without a result and may have done its work all the same
-	why       string   // that in short
-	reserved  []func() // give back what the calls of the last step had set aside
+	steps     int                // taken, over all conversations
+	limit     int                // on steps
+	nonce     string             // of the data delimiters; the same in the whole run, so that prompts begin alike
+	resumable bool               // an earlier attempt's tape may be used
+	share     float64            // of the run's cost that the phase may spend; 0: all of it
+	series    string             // in the events' ids, of the second agent in a phase
+	ran       bool               // a conversation has run commands in the workspace
+	read      []pipeline.Excerpt // what was read of files
+	words     string             // the last ones of the conversation that ended last
+	spent     error              // its fault, where it ended without a result and may have done its work all the same
+	why       string             // that in short
+	reserved  []func()           // give back what the calls of the last step had set aside
 }
 
 // release gives back what the calls of the last step had set aside of the money of
@@ -74,7 +75,8 @@ type spec struct {
 	marks  []int // bytes of the prompt up to which others begin alike; see Message
 	tools  []tool
 	result map[string]any                      // schema of what is submitted
-	form   map[string]any                      // the schema that the model is shown; nil: result
+	forms  []tool                              // by which the model is shown to submit it; nil: submit, with result
+	other  string                              // that of them which another conversation of the role ends with
 	accept func(args json.RawMessage) []string // problems with it, for the model; none: accepted
 }
 
@@ -173,7 +175,7 @@ func (c *conversation) ask(ctx context.Context) (recorded, error) {
 	req := Request{Role: c.name, System: c.system, Messages: c.mem.messages, Tools: c.describe(), MaxTokens: max(outputTokens, c.output)}
 	switch {
 	case c.p.left() == 0:
-		req.Force = "submit"
+		req.Force = c.own()
 	case c.silent > 0 || c.forced:
 		req.Force = ForceAny
 	}
@@ -223,11 +225,34 @@ func (c *conversation) describe() []Tool {
 	for _, t := range c.tools {
 		out = append(out, t.describe())
 	}
-	form := c.form
-	if form == nil {
-		form = c.result
+	for _, t := range c.submits() {
+		out = append(out, t.describe())
 	}
-	return append(out, tool{name: "submit", schema: form}.describe())
+	return out
+}
+
+// submits are the tools that hand in a result.
+func (c *conversation) submits() []tool {
+	if c.forms == nil {
+		return []tool{{name: "submit", schema: c.result}}
+	}
+	return c.forms
+}
+
+// own names the tool that this conversation ends with.
+func (c *conversation) own() string {
+	for _, t := range c.submits() {
+		if t.name != c.other {
+			return t.name
+		}
+	}
+	return "submit"
+}
+
+// handsIn reports whether a tool hands in this conversation's result. Each of them may be
+// called submit, which is what models call them anyway.
+func (c *conversation) handsIn(name string) bool {
+	return name == "submit" || name != c.other && slices.ContainsFunc(c.submits(), func(t tool) bool { return t.name == name })
 }
 
 // act carries out what the model wants and puts the results into the memory.
@@ -261,9 +286,9 @@ func (c *conversation) act(ctx context.Context, r Response, log *turnLog) (bool,
 func (c *conversation) hurry() string {
 	switch c.p.left() {
 	case 1:
-		return "\nOnly one step is left in this phase: call submit."
+		return "\nOnly one step is left in this phase: call " + c.own() + "."
 	case 2:
-		return "\nOnly two steps are left in this phase: finish, and call submit."
+		return "\nOnly two steps are left in this phase: finish, and call " + c.own() + "."
 	}
 	return ""
 }
@@ -285,7 +310,7 @@ func (c *conversation) nudge(r Response) error {
 		}
 		return c.p.ends("it called no tool any more", "not verified: the %s answered twice without calling a tool, last with %q. %s", c.who(), text.ClipBytes(r.Text, 300), why)
 	}
-	words := "Your answer called no tool, so nothing came of it. Go on with a tool, or call submit with your result."
+	words := "Your answer called no tool, so nothing came of it. Call the tool that you need next, or call " + c.own() + " with your result."
 	c.mem.user(nil, words+c.hurry()+"\n"+c.p.state(c.name, c.step+1, c.p.left()))
 	return nil
 }
@@ -356,7 +381,7 @@ func (c *conversation) toolNames() string {
 	for _, t := range c.tools {
 		names = append(names, t.name)
 	}
-	return strings.Join(append(names, "submit"), ", ")
+	return strings.Join(append(names, c.own()), ", ")
 }
 
 // who names the conversation for people.

@@ -156,16 +156,13 @@ func (p *phase) state(conversation string, step, of int) string {
 		conversation, p.job.Ref.Iteration, max(1, p.job.Ref.Attempt), step, of, u.Input+u.Output, text.USDExact(u.MicroUSD))
 }
 
-// resultText heads a tool's output with its success, duration and price (I1), and
-// quotes the output as data.
-func (p *phase) resultText(out outcome, millis int64, inputPrice float64) string {
-	how := "failed"
+// resultText quotes a tool's output as data, under a word where it failed. What it took is
+// in its event: a model needs the output alone.
+func (p *phase) resultText(out outcome) string {
 	if out.ok {
-		how = "ok"
+		return p.quote("", out.text)
 	}
-	n := tokens(len(denoise(out.text))) // the same when it is played back
-	return fmt.Sprintf("%s, %dms, %d tokens, %s\n%s", how, millis, n,
-		text.USDExact(int64(float64(n)*inputPrice)), p.quote("tool output", out.text))
+	return "failed\n" + p.quote("", out.text)
 }
 
 // add books what a call took: in the phase always, against the caps only when it

@@ -22,7 +22,7 @@ func (p *phase) merge(ctx context.Context, w *prompt) (pipeline.Implementation, 
 	})
 	w.own().lastFault()
 	w.data("What "+c.Branch+" has changed in the same files", inShort(theirs))
-	w.data("What did not merge by itself", strings.Join(slices.Concat(c.Paths, c.Why), "\n"))
+	w.data("What git could not merge", strings.Join(slices.Concat(c.Paths, c.Why), "\n"))
 	var impl pipeline.Implementation
 	s := w.say("%s", promptText("implementer_conflict")).spec("merge", roleImplementer, system("implementer"))
 	s.tools, s.result = p.working(), object(implementParts...)

@@ -17,39 +17,53 @@ import (
 	"forge/pipeline/text"
 )
 
+// planParts are what a plan has.
 var planParts = []any{
-	"summary?", typed("string", "what will be done and why in this way"),
-	"steps?", listOf(typed("string", "a step, with the files it touches"), "in order"),
-	"criteria?", listOf(object("id?", typed("string", "AC1, AC2, …"), "text", typed("string", "one statement that is true or false")), "acceptance criteria"),
-	"files?", listOf(typed("string", "path"), "files expected to change"),
-	"risks?", listOf(typed("string", "risk"), "what somebody should know of"),
-	"tests?", listOf(typed("string", "name"), "tests that fail at the base and that the task is about: they must pass afterwards; by the names that they have in the list of tests"),
-	"question?", typed("string", "only when a human must decide before work can start"),
-	"options?", listOf(typed("string", "answer"), "the answers to choose from"),
+	"summary", typed("string", "What will be done and why in this way, in two or three sentences."),
+	"steps", listOf(typed("string", "One step, with the files that it touches."), "The steps, in order."),
+	"criteria", listOf(object("id?", typed("string", "AC1, AC2, …"), "text", typed("string", "One statement that is true or false.")), "The acceptance criteria."),
+	"files?", listOf(anyText, "The files that you expect to change."),
+	"risks?", listOf(anyText, "What somebody should know before the change is merged."),
+	"tests?", listOf(typed("string", "A test, by its name in the list of tests."), "Tests that fail at the base and must pass afterwards, because the task is about them."),
 }
 
-// splitSchema is what a plan has besides, where it may be split into modules.
+// askParts are a question in the place of a plan.
+var askParts = []any{
+	"question", typed("string", "What a human must decide before work can start."),
+	"options?", listOf(anyText, "The answers to choose from."),
+}
+
+// loose makes every part of a form optional: what is missing is told by who reads it.
+func loose(parts ...any) []any {
+	out := slices.Clone(parts)
+	for i := 0; i < len(out); i += 2 {
+		out[i] = strings.TrimSuffix(out[i].(string), "?") + "?"
+	}
+	return out
+}
+
+// splitSchema is what a plan has as well, where it may be split into modules.
 var splitSchema = []any{
 	"modules?", listOf(object(
-		"id", typed("string", "a short slug: auth"),
-		"title", typed("string", "what it is, in a few words"),
-		"summary", typed("string", "what it does, and for whom"),
-		"size", oneOf("S, M or L: 1, 2 or 4 units of work", "S", "M", "L"),
-		"steps", listOf(typed("string", "a step, with the files it touches"), "in order"),
-		"paths", listOf(typed("string", "path or glob"), "files that it alone may change: auth/**"),
-		"needs?", listOf(typed("string", "module id"), "modules that must be there before it can begin"),
-		"criteria?", listOf(typed("string", "AC1"), "ids of the acceptance criteria that it meets"),
-	), "2 or more modules, or none"),
-	"contract?", listOf(typed("string", "path"), "files with the interfaces, types and tests that hold between modules"),
+		"id", typed("string", "A short slug, such as auth."),
+		"title", typed("string", "What it is, in a few words."),
+		"summary", typed("string", "What it does, and for whom."),
+		"size", oneOf("S, M or L, for 1, 2 or 4 units of work.", "S", "M", "L"),
+		"steps", listOf(typed("string", "One step, with the files that it touches."), "The steps, in order."),
+		"paths", listOf(anyText, "Paths and globs of the files that it alone may change, such as auth/**."),
+		"needs?", listOf(anyText, "The ids of the modules that must be there before it can begin."),
+		"criteria?", listOf(anyText, "The ids of the acceptance criteria that it meets."),
+	), "Two or more modules, or none."),
+	"contract?", listOf(anyText, "The files with the interfaces, types and tests that hold between modules."),
 	"promises?", listOf(object(
-		"id", typed("string", "P1"),
-		"from", typed("string", "the module that keeps it"),
-		"to", listOf(typed("string", "module id"), "the modules that rely on it"),
-		"text", typed("string", "what can be relied on"),
-		"probe", typed("string", "name of the test that shows it once both sides are there"),
-	), "one at least for each module that another needs"),
-	"integration?", listOf(typed("string", "AC1"), "ids of the criteria that no module can meet alone"),
-	"wiring?", listOf(typed("string", "a step"), "what is left to do once the modules are merged"),
+		"id", typed("string", "P1, P2, …"),
+		"from", typed("string", "The module that keeps the promise."),
+		"to", listOf(anyText, "The ids of the modules that rely on it."),
+		"text", typed("string", "What can be relied on."),
+		"probe", typed("string", "The name of the test that shows it once both sides are there."),
+	), "At least one for each module that another one needs."),
+	"integration?", listOf(anyText, "The ids of the criteria that no module can meet alone."),
+	"wiring?", listOf(anyText, "What is left to do once the modules are merged."),
 }
 
 // maySplit reports whether the plan may be split: it is the first one of a run as a whole.
@@ -73,7 +87,9 @@ func (p *phase) plan(ctx context.Context) (pipeline.Plan, error) {
 		w.say("The acceptance criteria above are the plan's, word for word and by these ids. Submit no criteria.")
 	}
 	s := w.spec("planner", rolePlanner, system("planner"))
-	s.tools, s.result = p.reading(), object(p.planForm()...)
+	form := p.planForm()
+	s.tools, s.result = p.examining(), object(slices.Concat(loose(form...), loose(askParts...))...)
+	s.forms = []tool{{name: "submit", schema: object(form...)}, {name: "ask", schema: object(askParts...)}}
 	s.accept = func(args json.RawMessage) []string {
 		var problems []string
 		if plan, problems = checkPlan(args, p.given()); plan.Question == "" {
@@ -89,6 +105,7 @@ func (p *phase) plan(ctx context.Context) (pipeline.Plan, error) {
 	if err != nil {
 		return pipeline.Plan{}, err
 	}
+	plan.Excerpts = p.excerpts(plan.Files)
 	return plan, nil
 }
 
@@ -244,7 +261,7 @@ func checkPlan(args json.RawMessage, given []pipeline.Criterion) (pipeline.Plan,
 	if err := decode(args, &plan); err != nil {
 		return plan, []string{err.Error()}
 	}
-	plan.Split, plan.Unsplit, plan.LeftOut = nil, "", nil // Forge's own
+	plan.Split, plan.Unsplit, plan.LeftOut, plan.Excerpts = nil, "", nil, nil // Forge's own
 	plan.Summary, plan.Question = strings.TrimSpace(plan.Summary), strings.TrimSpace(plan.Question)
 	plan.Steps, plan.Files, plan.Risks, plan.Options, plan.Tests = trimmed(plan.Steps), trimmed(plan.Files), trimmed(plan.Risks), trimmed(plan.Options), trimmed(plan.Tests)
 	if plan.Question != "" {

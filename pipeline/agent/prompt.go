@@ -3,6 +3,7 @@ package agent
 import (
 	"embed"
 	"fmt"
+	"slices"
 	"strings"
 
 	"forge/pipeline"
@@ -14,8 +15,14 @@ import (
 //go:embed prompts/*.md
 var promptTexts embed.FS
 
-// system returns a role's system prompt: what holds for all, then its own.
-func system(role string) string { return promptText("common") + "\n\n" + promptText(role) }
+// system returns the system prompt of a role that works with tools: what holds for all, how
+// one works, then its own.
+func system(role string) string {
+	return promptText("common") + "\n\n" + promptText("working") + "\n\n" + promptText(role)
+}
+
+// systemOfWords is that of a role that answers in words.
+func systemOfWords(role string) string { return promptText("common") + "\n\n" + promptText(role) }
 
 func promptText(name string) string {
 	text, err := promptTexts.ReadFile("prompts/" + name + ".md")
@@ -27,11 +34,14 @@ func promptText(name string) string {
 
 var closing = lazyregexp.New(`(?i)<(/?)data-`)
 
-// quote puts text between delimiters that mark it as data. The delimiter's number
-// comes from the run's trace, and what looks like a delimiter in the text is
+// quote puts text between delimiters that mark it as data, and says what it is where nothing
+// before it does. The delimiter's number comes from the run's trace, and what looks like a delimiter in the text is
 // broken, so text cannot end its own quotation (lessons 15).
 func (p *phase) quote(what, text string) string {
-	return fmt.Sprintf("<data-%s what=%q>\n%s\n</data-%s>", p.nonce, what, strings.TrimRight(closing.ReplaceAllString(text, "<${1}data_"), "\n"), p.nonce)
+	if what != "" {
+		what = fmt.Sprintf(" what=%q", what)
+	}
+	return fmt.Sprintf("<data-%s%s>\n%s\n</data-%s>", p.nonce, what, strings.TrimRight(closing.ReplaceAllString(text, "<${1}data_"), "\n"), p.nonce)
 }
 
 // prompt collects the parts of a first message. What stays the same in the whole run
@@ -70,7 +80,7 @@ func (w *prompt) data(heading, text string) *prompt {
 	if strings.TrimSpace(text) == "" {
 		return w
 	}
-	return w.say("## %s\n%s", heading, w.p.quote(strings.ToLower(heading), text))
+	return w.say("## %s\n%s", heading, w.p.quote("", text))
 }
 
 func (w *prompt) String() string { return w.b.String() }
@@ -78,7 +88,11 @@ func (w *prompt) String() string { return w.b.String() }
 // task appends what the run is asked to do.
 func (w *prompt) task() *prompt {
 	t := w.p.job.Run.Task
-	return w.data("Task", cutWithWord(Clean(t.Title+"\n\n"+t.Body), maxTask, len(t.Body), "the task"))
+	body := t.Title + "\n\n" + t.Body
+	if strings.HasPrefix(strings.TrimSpace(t.Body), t.Title) { // the title was made of it
+		body = t.Body
+	}
+	return w.data("Task", cutWithWord(Clean(body), maxTask, len(t.Body), "the task"))
 }
 
 // notes appends what humans said to the run since it began.
@@ -126,7 +140,7 @@ func (w *prompt) modules() *prompt {
 		b.WriteString("A file of the repository that no module owns is refused, too: the integration changes it; new files go below the module's own paths.\n")
 		writePromises(&b, of.Promises)
 		b.WriteString("A test of a promise may fail here, where the other side of it is missing: it is run when both are merged.\n")
-		return w.say("## Your module\n%s", w.p.quote("module", b.String()))
+		return w.say("## Your module\n%s", w.p.quote("", b.String()))
 	}
 	s := run.Plan.Split
 	if s == nil {
@@ -175,8 +189,11 @@ func (w *prompt) recall() *prompt {
 // scratchpad appends the history of the iterations (T4, T5).
 func (w *prompt) scratchpad() *prompt {
 	run := w.p.job.Run
-	if len(run.Iterations) == 0 {
-		return w
+	if !slices.ContainsFunc(run.Iterations, func(it pipeline.Iteration) bool {
+		return it.Impl != nil || it.Review != nil || it.Tests != nil || it.Update != nil
+	}) &&
+		len(run.PastPlans) == 0 {
+		return w // nothing was done yet
 	}
 	return w.data("Scratchpad: what earlier iterations did; read this first", middleCut(run.Scratchpad(), 12<<10, 24<<10))
 }

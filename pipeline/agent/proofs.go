@@ -22,18 +22,18 @@ import (
 // criterion is for; with loop.proofs, the implementer says which tests show it. What can be checked without running
 // anything, is checked at once.
 
-// requirementParts are what a plan has besides.
+// requirementParts are what a plan has where it is traced.
 var requirementParts = []any{
-	"requirements?", listOf(object("id", typed("string", "REQ1, REQ2, …"), "text", typed("string", "one thing that is asked for"),
-		"quote", typed("string", "the words of the task that it comes from, as they stand there")), "all that the task asks for"),
-	"criteria?", listOf(object("id?", typed("string", "AC1, AC2, …"), "text", typed("string", "one statement that is true or false"),
-		"for", typed("string", "id of the requirement that it is for")), "acceptance criteria: at least one for each requirement"),
+	"requirements", listOf(object("id", typed("string", "REQ1, REQ2, …"), "text", typed("string", "One thing that is asked for."),
+		"quote", typed("string", "The words of the task that it comes from, copied as they stand there.")), "All that the task asks for."),
+	"criteria", listOf(object("id?", typed("string", "AC1, AC2, …"), "text", typed("string", "One statement that is true or false."),
+		"for", typed("string", "The id of the requirement that it is for.")), "The acceptance criteria, at least one for each requirement."),
 }
 
-// proofParts are what an implementer's result has besides.
+// proofParts are what an implementer's result has where criteria are proved.
 var proofParts = []any{
-	"proofs", listOf(object("criterion", typed("string", "AC1"), "tests?", listOf(typed("string", "name"), "tests that show it, as the test runner prints their names; at least one fails without the change"),
-		"why?", typed("string", "where no test can show it: why")), "one entry for each acceptance criterion; of those that were named before, only what is another now"),
+	"proofs", listOf(object("criterion", typed("string", "The criterion's id, such as AC1."), "tests?", listOf(typed("string", "A test's name, as the test runner prints it."), "The tests that show it. At least one fails without the change."),
+		"why?", typed("string", "Why no test can show it, where that is so.")), "One entry for each acceptance criterion. Of those that were named before, give only what has changed."),
 }
 
 // maxProofs are the most tests that can be named for a criterion.
@@ -42,7 +42,7 @@ const maxProofs = 20
 // planForm is what a planner submits.
 func (p *phase) planForm() []any {
 	form := planParts
-	at := slices.Index(form, any("criteria?"))
+	at := slices.Index(form, any("criteria"))
 	switch {
 	case len(p.given()) > 0: // nor is it asked for requirements: it takes over what there is
 		form = slices.Concat(form[:at], form[at+2:])

@@ -24,7 +24,7 @@ func (c *conversation) reflect(ctx context.Context, results []ToolResult) (strin
 	prompt := fmt.Sprintf("The %s's task was:\n\n%s\n\nIts last steps:\n\n%s\n\n%s",
 		c.name, c.p.quote("task", text.ClipBytes(c.prompt, 8000)), c.p.quote("steps", c.recent(results)), c.p.state(role, 1, 1))
 	rec, err := c.p.call(ctx, m, name, 1, Request{
-		Role: role, System: system("advice"), MaxTokens: 2000,
+		Role: role, System: systemOfWords("advice"), MaxTokens: 2000,
 		Messages: []Message{{Role: "user", Text: prompt}},
 	})
 	if err != nil {

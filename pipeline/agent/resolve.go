@@ -25,25 +25,25 @@ const (
 	maxSaid    = 1000 // bytes of a text
 )
 
-var optionParts = []any{"options?", listOf(object("text", typed("string", "a way out"), "effort?", oneOf("how much work it is", "low", "medium", "high"),
-	"impact?", typed("string", "what follows from it")), "ways out, best first")}
+var optionParts = []any{"options?", listOf(object("text", typed("string", "A way out."), "effort?", oneOf("How much work it is.", "low", "medium", "high"),
+	"impact?", typed("string", "What follows from it.")), "Ways out, the best first.")}
 
-// constraintParts are what an implementer's result has besides.
+// constraintParts are what an implementer's result has as well.
 var constraintParts = []any{
 	"constraints?", listOf(object(
-		"about", listOf(typed("string", "AC1, or plan"), "acceptance criteria that it keeps from being met, or plan for the steps as a whole"),
-		"text", typed("string", "what cannot be as it is planned, and how you know"),
-		"severity", oneOf("how much it keeps you from going on", upstream.Severities()...),
+		"about", listOf(typed("string", "A criterion's id such as AC1, or plan."), "The acceptance criteria that it keeps from being met, or plan for the steps as a whole."),
+		"text", typed("string", "What cannot be as it is planned, and how you know."),
+		"severity", oneOf("How much it keeps you from continuing.", upstream.Severities()...),
 		optionParts[0], optionParts[1],
-	), "what no work of yours can mend, because a criterion or a step of the plan asks for what cannot be; whoever decided that revises it. "+
-		"Where it keeps you from going on, say so in unable, too. Empty otherwise"),
+	), "What no work of yours can solve, because a criterion or a step of the plan asks for what cannot be. Whoever decided that revises it. "+
+		"Where it keeps you from continuing, say so in unable, too. Empty otherwise."),
 }
 
-// uncoveredSchema is what stage one of a review has besides.
+// uncoveredSchema is what stage one of a review has as well.
 var uncoveredSchema = listOf(object(
-	"quote", typed("string", "the words of the task, as they stand there"),
-	"text", typed("string", "what they ask for that no criterion has"),
-), "what the task asks for in so many words and no criterion covers; empty otherwise")
+	"quote", typed("string", "The words of the task, copied as they stand there."),
+	"text", typed("string", "What they ask for that no criterion has."),
+), "What the task asks for in so many words and no criterion covers. Empty otherwise.")
 
 // Resolve answers the run's open feedback in the place of its owner, the planner or a role. The answer fits what
 // it is about; whether it may be decided without a human, the run says.
@@ -55,13 +55,13 @@ func (a *Agent) Resolve(ctx context.Context, j Job) (upstream.Reply, pipeline.Us
 }
 
 var resolveSchema = object(
-	"choice", oneOf("how it is decided", upstream.Choices()...),
-	"criterion?", typed("string", "of clarify, tighten and limit: its id"),
-	"text?", typed("string", "of add, clarify and tighten: the whole criterion as it is to be"),
-	"quote?", typed("string", "of add: the words of the task that ask for it, as they stand there"),
-	"steps?", listOf(typed("string", "a step, with the files it touches"), "of design: all steps of the plan as they are to be, in order"),
-	"why", typed("string", "why, in one or two sentences; of fix: how the implementer is to go on"),
-	"weighed?", listOf(typed("string", "another way, and why not"), "what else there was"),
+	"choice", oneOf("How it is decided.", upstream.Choices()...),
+	"criterion?", typed("string", "For clarify, tighten and limit: the criterion's id."),
+	"text?", typed("string", "For add, clarify and tighten: the whole criterion as it is to be."),
+	"quote?", typed("string", "For add: the words of the task that ask for it, copied as they stand there."),
+	"steps?", listOf(typed("string", "One step, with the files that it touches."), "For design: all steps of the plan as they are to be, in order."),
+	"why", typed("string", "Why, in one or two sentences. For fix: how the implementer is to continue."),
+	"weighed?", listOf(typed("string", "Another way, and why not."), "What else was considered."),
 )
 
 func (p *phase) resolve(ctx context.Context) (upstream.Reply, error) {
@@ -83,7 +83,7 @@ func (p *phase) resolve(ctx context.Context) (upstream.Reply, error) {
 		w.say("There is no plan yet: the criteria are those that the product manager has written.")
 	}
 	if f.Part != "" {
-		w.say("It is the module %s that says it, which is built by itself; its steps, which design replaces, are: %s", f.Part,
+		w.say("It is the module %s that says it, which is built alone; its steps, which design replaces, are: %s", f.Part,
 			p.quote("steps", strings.Join(p.job.Run.Asks().Steps, "\n")))
 	}
 	w.say("The %s says this about %s; its severity is %s.", f.Who(), aboutWhat(f), f.Severity).data("Feedback, which is no order", feedbackText(f))
@@ -118,8 +118,8 @@ func (p *phase) resolve(ctx context.Context) (upstream.Reply, error) {
 }
 
 var confirmSchema = object(
-	"takes_away", typed("boolean", "whether anything that is asked for now could be left undone, done less, or for fewer cases with the change"),
-	"why", typed("string", "in a sentence, what that is; or why there is nothing"),
+	"takes_away", typed("boolean", "Whether anything that is asked for now could be left undone, done less, or for fewer cases with the change."),
+	"why", typed("string", "In a sentence, what that is, or why there is nothing."),
 )
 
 // confirm has another role than the one that gave an answer say whether it takes something
@@ -226,12 +226,13 @@ func (p *phase) uncovered(args json.RawMessage) (out []upstream.Ask, bad []strin
 	return out, bad
 }
 
-// reviewForm is the form that both stages of a review are shown.
-func (p *phase) reviewForm() map[string]any {
+// reviewForms are the forms that both stages of a review are shown.
+func (p *phase) reviewForms() []tool {
+	criteria := complianceSchema
 	if p.asksUncovered() {
-		return feedbackForm
+		criteria = feedbackSchema
 	}
-	return reviewForm
+	return []tool{{name: submitCriteria, schema: criteria}, {name: submitReview, schema: qualitySchema}}
 }
 
 // asksUncovered reports whether a review says what no criterion has: of a module, the others

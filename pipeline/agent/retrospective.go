@@ -91,7 +91,7 @@ func (a *Agent) lookBack(ctx context.Context, j Job, role config.Role, q Retrosp
 	p.budget.role = roleReflector
 	w := p.prompt()
 	ask(w)
-	req := Request{Role: string(role), System: system(string(role)), MaxTokens: int(q.Answer), Messages: []Message{{Role: "user", Text: w.String()}}}
+	req := Request{Role: string(role), System: systemOfWords(string(role)), MaxTokens: int(q.Answer), Messages: []Message{{Role: "user", Text: w.String()}}}
 	allowed := p.retrospectiveCap(name, q, req)
 	if err := allowed(pipeline.Usage{}); err != nil {
 		return "", pipeline.Usage{}, err

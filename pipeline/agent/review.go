@@ -23,49 +23,49 @@ var (
 )
 
 var criteriaSchema = listOf(object(
-	"id", typed("string", "AC1"),
-	"met", typed("boolean", "whether the change meets it"),
-	"evidence", typed("string", "the test or the code that shows it, or what is missing"),
-), "every acceptance criterion, once")
+	"id", typed("string", "The criterion's id, such as AC1."),
+	"met", typed("boolean", "Whether the change meets it."),
+	"evidence", typed("string", "The test or the code that shows it, or what is missing."),
+), "Every acceptance criterion, once.")
 
 var findingsSchema = listOf(object(
-	"severity", oneOf("how bad it is", "info", "warning", "error", "critical"),
-	"category", oneOf("what it is about", "correctness", "security", "performance", "style", "tests", "design", "requirements"),
-	"rule?", typed("string", "short name of the rule that is broken, if there is one"),
-	"message", typed("string", "what goes wrong, and when"),
-	"file?", typed("string", "path"),
-	"line?", typed("integer", "first line, in the file as it is now"),
-	"end_line?", typed("integer", "last line"),
-	"confidence", typed("number", "0 to 1"),
+	"severity", oneOf("How bad it is.", "info", "warning", "error", "critical"),
+	"category", oneOf("What it is about.", "correctness", "security", "performance", "style", "tests", "design", "requirements"),
+	"rule?", typed("string", "The short name of the rule that is broken, if there is one."),
+	"message", typed("string", "What goes wrong, and when."),
+	"file?", typed("string", "The file's path."),
+	"line?", typed("integer", "The first line, in the file as it is now."),
+	"end_line?", typed("integer", "The last line."),
+	"confidence", typed("number", "How sure you are that it is a real problem, from 0 to 1."),
 	"fix?", object(
-		"description", typed("string", "what to do"),
-		"replacement?", typed("string", "the new text of exactly these lines"),
-		"diff?", typed("string", "unified diff, where other places change too"),
+		"description", typed("string", "What to do."),
+		"replacement?", typed("string", "The new text of exactly these lines."),
+		"diff?", typed("string", "A unified diff, where other places change too."),
 	),
-), "one entry for each new problem; may be empty")
+), "One entry for each new problem. May be empty.")
 
-// The parts of a stage's result. The model is shown reviewForm, which has those of
-// both stages: the tools come first in a prompt, and what two prompts are to have in
-// common begins with them.
+// What the stages submit. The model is shown the forms of both: the tools come first in a
+// prompt, and what two prompts are to have in common begins with them.
 var (
 	complianceSchema = object("criteria", criteriaSchema)
-	qualityParts     = []any{
-		"summary", typed("string", "the change and its quality in two or three sentences"),
-		"risk", typed("integer", "0 to 100"),
-		"needs_human?", typed("string", "why a person must decide; empty otherwise"),
-		"send_to?", oneOf("who should act on the findings, where their categories leave it open", "implement", "plan", "research"),
+	feedbackSchema   = object("criteria", criteriaSchema, "uncovered?", uncoveredSchema) // where what no criterion covers is wanted, too
+
+	qualityParts = []any{
+		"summary", typed("string", "The change and its quality, in two or three sentences."),
+		"risk", typed("integer", "How much harm the change could do in production, from 0 to 100."),
+		"needs_human?", typed("string", "Why a person must decide. Empty otherwise."),
+		"send_to?", oneOf("Who should act on the findings, where their categories leave it open.", "implement", "plan", "research"),
 		"findings", findingsSchema,
 	}
 	viewSchema    = object(qualityParts...)
 	qualitySchema = object(append(slices.Clone(qualityParts), "rulings?", rulingsSchema)...)
 	rulingSchema  = object(append(slices.Clone(qualityParts), "rulings", rulingsSchema)...)
-	reviewForm    = object("criteria?", criteriaSchema, "summary?", qualityParts[1], "risk?", qualityParts[3], "needs_human?", qualityParts[5],
-		"send_to?", qualityParts[7], "findings?", findingsSchema, "rulings?", rulingsSchema)
+)
 
-	// where what no criterion covers is wanted, too
-	feedbackSchema = object("criteria", criteriaSchema, "uncovered?", uncoveredSchema)
-	feedbackForm   = object("criteria?", criteriaSchema, "uncovered?", uncoveredSchema, "summary?", qualityParts[1], "risk?", qualityParts[3],
-		"needs_human?", qualityParts[5], "send_to?", qualityParts[7], "findings?", findingsSchema, "rulings?", rulingsSchema)
+// The tools by which the stages of a review end.
+const (
+	submitCriteria = "submit_criteria"
+	submitReview   = "submit_review"
 )
 
 func (p *phase) review(ctx context.Context) (pipeline.Review, error) {
@@ -210,7 +210,7 @@ func (v *reviewing) comply(ctx context.Context, review *pipeline.Review) error {
 	p := v.p
 	w := v.prompt(0).lastFault().say("%s", promptText("compliance"))
 	s := w.spec("compliance", roleReviewer, system("reviewer"))
-	s.tools, s.result, s.form = p.examining(), complianceSchema, p.reviewForm()
+	s.tools, s.result, s.forms, s.other = p.examining(), complianceSchema, p.reviewForms(), submitReview
 	if p.asksUncovered() {
 		s.prompt += "\n\n" + promptText("compliance_uncovered")
 		s.result = feedbackSchema
@@ -389,7 +389,7 @@ func (v *reviewing) judge(ctx context.Context, i int, d *docket, met []pipeline.
 	}
 	var out judgement
 	s := w.spec("quality", roleReviewer, system("reviewer"))
-	s.tools, s.result, s.form = p.examining(), qualitySchema, p.reviewForm()
+	s.tools, s.result, s.forms, s.other = p.examining(), qualitySchema, p.reviewForms(), submitCriteria
 	if slices.ContainsFunc(d.claims, func(c *claim) bool { return c.issue.Finding.Severity.Blocks() }) {
 		s.result = rulingSchema
 	}

@@ -191,9 +191,13 @@ func answered(run *pipeline.Run, f *pipeline.Finding) string {
 	if it == nil || it.Impl == nil {
 		return ""
 	}
-	title := "(" + titleOf(f) + "): "
-	for _, a := range it.Impl.Addressed {
-		if _, what, ok := strings.Cut(a, title); ok {
+	return said(it.Impl, titleOf(f))
+}
+
+// said is what an implementation says of what has a title; see feedback.check.
+func said(impl *pipeline.Implementation, title string) string {
+	for _, a := range impl.Addressed {
+		if _, what, ok := strings.Cut(a, "("+title+"): "); ok {
 			return what
 		}
 	}
@@ -284,10 +288,10 @@ func (c *claim) fate() string {
 }
 
 var rulingsSchema = listOf(object(
-	"id", typed("string", "of the open finding, F1"),
-	"verdict", oneOf("what has become of it", "fixed", "open", "withdrawn"),
-	"why", typed("string", "what shows it: the code or the test; of a withdrawn one: why it is no problem, or where it is handled"),
-), "one for each open finding that was listed; may be empty when none was")
+	"id", typed("string", "The open finding's id, such as F1."),
+	"verdict", oneOf("What has become of it.", "fixed", "open", "withdrawn"),
+	"why", typed("string", "The code or the test that shows it. Of a withdrawn one: why it is no problem, or where it is handled."),
+), "One for each open finding that was listed. Leave it out when none was.")
 
 // maxAsked is how often the reviewer is asked again for its rulings alone.
 const maxAsked = 2

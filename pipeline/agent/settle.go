@@ -23,9 +23,9 @@ const maxClashes = 5
 
 // infeasibleForm is what the architect submits where there are criteria that may not be met.
 var infeasibleForm = object(append(slices.Clip(architectParts), "infeasible?", listOf(object(append([]any{
-	"about", listOf(typed("string", "AC1"), "the criteria that it is about"),
-	"text", typed("string", "what cannot be, and how you know: figures, and where they come from")}, optionParts...)...),
-	"criteria that no design can meet as they stand; empty otherwise"))...)
+	"about", listOf(typed("string", "A criterion's id, such as AC1."), "The criteria that it is about."),
+	"text", typed("string", "What cannot be, and how you know: figures, and where they come from.")}, optionParts...)...),
+	"The criteria that no design can meet as they stand. Empty otherwise."))...)
 
 // criteria are the ids of those that the product manager has written.
 func (p *phase) criteria() (ids []string) {
@@ -74,9 +74,9 @@ func checkAsk(what string, i int, a *upstream.Ask, known []string) (bad []string
 }
 
 var clashForm = object("contradictions", listOf(object(
-	"design", typed("string", "the words of the design, as they stand in one of its statements"),
-	"ui", typed("string", "the words of the user interface, likewise"),
-), "pairs that cannot both hold; empty where there are none"))
+	"design", typed("string", "The words of the design, copied as they stand in one of its statements."),
+	"ui", typed("string", "The words of the user interface, copied likewise."),
+), "Pairs that cannot both hold. Empty where there are none."))
 
 // Align has a model say what the design and the user interface of the run contradict each
 // other in. Only those pairs count whose words stand on both sides.
@@ -113,9 +113,9 @@ type position struct {
 }
 
 var positionForm = object(
-	"holds", oneOf("whose words hold", string(role.Architect), string(role.UX)),
-	"why", typed("string", "why, in one or two sentences"),
-	"text", typed("string", "the whole statement that you would make instead of yours, where the other holds"),
+	"holds", oneOf("Whose words hold.", string(role.Architect), string(role.UX)),
+	"why", typed("string", "Why, in one or two sentences."),
+	"text", typed("string", "The whole statement that you would make instead of yours, where the other holds."),
 )
 
 // settle has both sides of a contradiction say who is right. Where they do not agree, a
@@ -142,7 +142,7 @@ func (p *phase) settle(ctx context.Context, f *upstream.Feedback) (upstream.Repl
 			w.data("A side", Clean(said))
 		}
 		s := w.say("Decide whose words hold. Call submit.").spec("facilitate", config.RoleChecker, system("facilitate"))
-		s.result = object("holds", positionForm["properties"].(map[string]any)["holds"], "why", typed("string", "why, in one or two sentences"))
+		s.result = object("holds", positionForm["properties"].(map[string]any)["holds"], "why", typed("string", "Why, in one or two sentences."))
 		side, err := p.position(ctx, s, nil)
 		if err != nil {
 			return reply, err

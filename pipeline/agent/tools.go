@@ -84,6 +84,9 @@ func typed(kind, description string) map[string]any {
 	return map[string]any{"type": kind, "description": description}
 }
 
+// anyText is an item that its list says enough of.
+var anyText = map[string]any{"type": "string"}
+
 func listOf(items map[string]any, description string) map[string]any {
 	return map[string]any{"type": "array", "items": items, "description": description}
 }
@@ -93,18 +96,18 @@ func oneOf(description string, values ...string) map[string]any {
 }
 
 var readingTools = []tool{
-	{"list", object("dir?", typed("string", "directory, relative to the root; empty for the root")), "dir", true, runList},
-	{"read", object("path", typed("string", "file, relative to the root"), "from?", typed("integer", "first line, from 1"), "to?", typed("integer", "last line")), "path", true, runRead},
-	{"search", object("pattern", typed("string", "regular expression (RE2)"), "glob?", typed("string", "only files that match, for instance *.go"), "max?", typed("integer", "most hits, up to 100")), "pattern", true, runSearch},
+	{"list", object("dir?", typed("string", "A directory, relative to the root. Empty for the root.")), "dir", true, runList},
+	{"read", object("path", typed("string", "A file, relative to the root."), "from?", typed("integer", "The first line, from 1."), "to?", typed("integer", "The last line.")), "path", true, runRead},
+	{"search", object("pattern", typed("string", "A regular expression (RE2)."), "glob?", typed("string", "Only files that match, such as *.go."), "max?", typed("integer", "The most hits, up to 100.")), "pattern", true, runSearch},
 }
 
 var editingTools = []tool{
-	{"edit", object("path", typed("string", "file, relative to the root"), "old", typed("string", "text to replace; must occur exactly once"), "new", typed("string", "text to put there")), "path", false, runEdit},
-	{"write", object("path", typed("string", "file, relative to the root"), "content", typed("string", "the whole content")), "path", false, runWrite},
-	{"remove", object("path", typed("string", "file, relative to the root")), "path", false, runRemove},
+	{"edit", object("path", typed("string", "A file, relative to the root."), "old", typed("string", "The text to replace. It must occur exactly once."), "new", typed("string", "The text to put there.")), "path", false, runEdit},
+	{"write", object("path", typed("string", "A file, relative to the root."), "content", typed("string", "The whole content.")), "path", false, runWrite},
+	{"remove", object("path", typed("string", "A file, relative to the root.")), "path", false, runRemove},
 }
 
-var commandTool = tool{"run", object("command", typed("string", "a command line for sh"), "dir?", typed("string", "directory to run it in"), "seconds?", typed("integer", "time limit")), "command", false, runCommand}
+var commandTool = tool{"run", object("command", typed("string", "A command line for sh."), "dir?", typed("string", "The directory to run it in."), "seconds?", typed("integer", "A time limit in seconds.")), "command", false, runCommand}
 
 func (t tool) describe() Tool {
 	text, err := toolTexts.ReadFile("tools/" + t.name + ".md")

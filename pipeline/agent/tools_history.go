@@ -36,10 +36,10 @@ type (
 )
 
 var (
-	logTool     = tool{"log", object("path?", typed("string", "file or directory; empty for all"), "max?", typed("integer", "most commits, up to 100")), "path", true, runLog}
-	blameTool   = tool{"blame", object("path", typed("string", "file, relative to the root"), "from?", typed("integer", "first line, from 1"), "to?", typed("integer", "last line")), "path", true, runBlame}
-	diffTool    = tool{"diff", object("path?", typed("string", "file or directory; empty for all"), "whole?", typed("boolean", "since the base of the run, and not only since this phase began")), "path", true, runDiff}
-	symbolsTool = tool{"symbols", object("name", typed("string", "name, or a part of it"), "max?", typed("integer", "most hits, up to 200")), "name", true, runSymbols}
+	logTool     = tool{"log", object("path?", typed("string", "A file or directory. Empty for all."), "max?", typed("integer", "The most commits, up to 100.")), "path", true, runLog}
+	blameTool   = tool{"blame", object("path", typed("string", "A file, relative to the root."), "from?", typed("integer", "The first line, from 1."), "to?", typed("integer", "The last line.")), "path", true, runBlame}
+	diffTool    = tool{"diff", object("path?", typed("string", "A file or directory. Empty for all."), "whole?", typed("boolean", "Since the base of the run, and not only since this phase began.")), "path", true, runDiff}
+	symbolsTool = tool{"symbols", object("name", typed("string", "A name, or a part of it."), "max?", typed("integer", "The most hits, up to 200.")), "name", true, runSymbols}
 )
 
 // reading returns the tools that change nothing, when there is something to read.

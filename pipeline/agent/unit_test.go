@@ -488,7 +488,7 @@ func TestOpenFeedback(t *testing.T) {
 func TestComesBack(t *testing.T) {
 	t.Parallel()
 	run := newRun()
-	run.Iterations = []pipeline.Iteration{{Number: 1}, {Number: 2}, {Number: 3}}
+	run.Iterations = []pipeline.Iteration{{Number: 1}, {Number: 2, Impl: &pipeline.Implementation{Addressed: []string{"F1 (nil is not checked): the caller checks"}}}, {Number: 3}}
 	run.Findings = []pipeline.Issue{
 		{State: "open", Times: 1, Finding: &pipeline.Finding{Fingerprint: "new", Severity: "error", Message: "off by one"}},
 		{State: "open", Times: 2, Finding: &pipeline.Finding{Fingerprint: "old", Severity: "error", Message: "nil is not checked"}},
@@ -496,10 +496,13 @@ func TestComesBack(t *testing.T) {
 	run.Failures = []pipeline.Issue{{State: "open", Times: 4, Failure: &pipeline.Failure{Fingerprint: "stuck", Test: "TestStuck"}}}
 	fb := openFeedback(run)
 	list := findingList(fb.findings, "F", fb.again)
-	if strings.Count(list, "IT HAS COME BACK") != 1 || !strings.Contains(list, "nil is not checked\n   IT HAS COME BACK: this is the second time") {
+	if strings.Count(list, "IT HAS COME BACK") != 1 || !strings.Contains(list, "nil is not checked\n   IT HAS COME BACK: it is found for the second time") {
 		t.Errorf("findings:\n%s", list)
 	}
-	if list := fb.failureList(); !strings.Contains(list, "the 4th time") || !strings.Contains(list, "say in its doubt what is missing") {
+	if !strings.Contains(list, "the last attempt, in your words: the caller checks\n") {
+		t.Errorf("what was tried is not told:\n%s", list)
+	}
+	if list := fb.failureList(); !strings.Contains(list, "the 4th time") || !strings.Contains(list, "say in unable what you need") {
 		t.Errorf("failures:\n%s", list)
 	}
 	for _, c := range []struct {

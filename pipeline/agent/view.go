@@ -56,7 +56,7 @@ func (v *reviewing) through(ctx context.Context, l lens.Lens, i int) (judgement,
 		w.say("This is part %d of %d: report what you find in the files of this part.", i+1, n)
 	}
 	s := w.spec(string(l), roleReviewer, system("reviewer"))
-	s.tools, s.result, s.form = p.examining(), viewSchema, p.reviewForm()
+	s.tools, s.result, s.forms, s.other = p.examining(), viewSchema, p.reviewForms(), submitCriteria
 	if i > 0 { // a conversation of its own
 		s.name += letters(i)
 	}
