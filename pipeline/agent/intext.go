@@ -9,24 +9,33 @@ import (
 	"unicode"
 )
 
+// What can be adapted in an answer; see Response.Adapted.
+const (
+	adaptedThought   = "reasoning in the text"
+	adaptedCalls     = "calls in the text"
+	adaptedName      = "a tool's name"
+	adaptedEstimated = "tokens are estimated"
+	adaptedCut       = "prompt cut by its server"
+)
+
 // tolerant reads an answer as it was meant, and says in r.Adapted what had to be done for
 // that: reasoning in the text is not said, a call that the model wrote as text is a call,
 // and a tool's name is the one that it stands around.
 func tolerant(r Response, tools []Tool) Response {
 	if said := withoutThought(r.Text); said != r.Text {
 		r.Text = said
-		r.Adapted = append(r.Adapted, "reasoning in the text")
+		r.Adapted = append(r.Adapted, adaptedThought)
 	}
 	if len(r.Calls) == 0 && len(tools) > 0 && r.Stop != StopRefusal {
 		if before, calls := callsIn(r.Text); len(calls) > 0 {
 			r.Text, r.Calls, r.Stop = before, calls, StopTools
-			r.Adapted = append(r.Adapted, "calls in the text")
+			r.Adapted = append(r.Adapted, adaptedCalls)
 		}
 	}
 	for i := range r.Calls {
 		if name := toolNamed(r.Calls[i].Name, tools); name != r.Calls[i].Name {
 			r.Calls[i].Name = name
-			r.Adapted = append(r.Adapted, "a tool's name")
+			r.Adapted = append(r.Adapted, adaptedName)
 		}
 	}
 	return r

@@ -306,7 +306,7 @@ func (c *conversation) nudge(r Response) error {
 	if c.silent++; c.silent > 1 {
 		why := whySilent
 		if n := r.Usage.Input; n > 0 && n < c.asked/2 {
-			why = fmt.Sprintf("Its server counted %d tokens of a prompt that has about %d: let its context be longer (Ollama: OLLAMA_CONTEXT_LENGTH, or num_ctx of the model)", n, c.asked)
+			why = fmt.Sprintf("Its server counted %d tokens of a prompt that has about %d: %s", n, c.asked, whyCut)
 		}
 		return c.p.ends("it called no tool any more", "not verified: the %s answered twice without calling a tool, last with %q. %s", c.who(), text.ClipBytes(r.Text, 300), why)
 	}

@@ -27,6 +27,7 @@ type Request struct {
 	Tools     []Tool
 	Force     string // a tool that the model should be made to call, or ForceAny, where the provider can
 	MaxTokens int    // of output, without reasoning
+	Context   int    // tokens that the model's context holds, where the settings say so
 	Reasoning int    // tokens of reasoning on top, where the provider can be told; 0: as the provider likes
 }
 

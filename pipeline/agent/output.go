@@ -17,6 +17,7 @@ const (
 // Limits are those of a model. A zero is not known, or not set.
 type Limits struct {
 	OutputTokens    int // the most that an answer may have, reasoning left out
+	ContextTokens   int // of prompt and answer together; 0: the provider is asked
 	ReasoningTokens int // how much it may reason for one answer; 0: as its provider likes
 }
 
@@ -33,7 +34,7 @@ func (l Limits) bounded(req Request) Request {
 	if l.OutputTokens > 0 {
 		req.MaxTokens = min(req.MaxTokens, l.OutputTokens)
 	}
-	req.Reasoning = l.ReasoningTokens
+	req.Context, req.Reasoning = l.ContextTokens, l.ReasoningTokens
 	return req
 }
 

@@ -14,6 +14,7 @@ import (
 type Ability struct {
 	Forced  bool     // it calls a tool only when it is made to
 	Adapted []string // what had to be done so that it could be read
+	Context int64    // tokens that its context holds; 0: its server does not say
 	Took    time.Duration
 }
 
@@ -25,6 +26,9 @@ func (a Ability) String() string {
 	}
 	if len(a.Adapted) > 0 {
 		more = append(more, "read with help: "+strings.Join(a.Adapted, ", "))
+	}
+	if a.Context > 0 {
+		more = append(more, fmt.Sprintf("a context of %d tokens", a.Context))
 	}
 	more = append(more, fmt.Sprintf("%.1fs an answer", a.Took.Seconds()/2))
 	return strings.Join(more, "; ")
@@ -78,5 +82,8 @@ func Probe(ctx context.Context, name string, c Credentials) (Ability, error) {
 		req.Messages = append(req.Messages, results)
 	}
 	out.Took = p.opts.Now().Sub(begun)
+	if d, ok := m.dialect.(*openaiDialect); ok && !d.own {
+		out.Context = m.contextTokens(ctx) // now that the model is loaded
+	}
 	return out, nil
 }

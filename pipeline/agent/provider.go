@@ -14,6 +14,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"forge/pipeline"
@@ -329,6 +330,8 @@ type remote struct {
 	name    string // as the provider knows it
 	dialect dialect
 	window  window
+	asked   atomic.Bool // the server, what the window is
+	cut     atomic.Bool // it was said that the server cuts prompts
 }
 
 // Complete implements Model. What passes soon is waited for here; what does not is a
@@ -337,6 +340,9 @@ func (m *remote) Complete(ctx context.Context, req Request) (Response, error) {
 	deadline := m.opts.Now().Add(patience)
 	if f := m.holding(m.name); f != nil {
 		return Response{}, f
+	}
+	if req.Context == 0 && tokens(req.bytes())+int64(req.MaxTokens) > anyContext {
+		m.described(ctx)
 	}
 	adapted := 0
 	for attempt := 1; ; {
@@ -424,7 +430,7 @@ func (m *remote) attempt(ctx context.Context, p pass, req Request) (Response, er
 	fits, ok := m.window.bound(req, len(body))
 	if !ok {
 		m.circuit.abandoned(p)
-		return Response{}, (&failure{kind: kindTooLong, said: fmt.Sprintf("its context holds %d tokens, and the request alone has about %d", m.window.tokens.Load(), m.window.prompt(len(body)))}).describe(m.endpoint, m.name)
+		return Response{}, (&failure{kind: kindTooLong, said: fmt.Sprintf("its context holds %d tokens, and the request alone has about %d", m.window.size(req), m.window.prompt(len(body)))}).describe(m.endpoint, m.name)
 	}
 	if fits.MaxTokens != req.MaxTokens || fits.Reasoning != req.Reasoning {
 		body, err = json.Marshal(d.encode(m.name, fits))
@@ -459,7 +465,7 @@ func (m *remote) attempt(ctx context.Context, p pass, req Request) (Response, er
 	switch {
 	case err == nil:
 		m.circuit.succeeded(p)
-		return tolerant(m.counted(r, body), req.Tools), nil
+		return tolerant(m.counted(r, body, req), req.Tools), nil
 	case ctx.Err() != nil:
 		return Response{}, ctx.Err()
 	case !errors.As(err, &f):
@@ -469,17 +475,31 @@ func (m *remote) attempt(ctx context.Context, p pass, req Request) (Response, er
 	return Response{}, f.describe(m.endpoint, m.name)
 }
 
-// counted estimates the usage where a server does not count: a cap that sees nothing
-// holds nothing.
-func (m *remote) counted(r Response, body []byte) Response {
+// cutOver is the least estimate of a prompt that is compared with the server's count.
+const cutOver = 3000
+
+// whyCut is what helps against a server that cuts prompts and does not say so.
+const whyCut = "let its context be longer (Ollama: OLLAMA_CONTEXT_LENGTH, or num_ctx of the model)"
+
+// counted compares a server's count of the prompt with the estimate, and estimates the usage
+// where it does not count: a cap that sees nothing holds nothing. A conversation's first
+// prompt is compared, because some servers leave out what they kept of the one before.
+func (m *remote) counted(r Response, body []byte, req Request) Response {
 	r.Usage.Calls = 1
+	if n, about := r.Usage.Input, tokens(len(body)); n > 0 && n < about/2 && about >= cutOver && len(req.Messages) == 1 && r.Usage.CachedInput == 0 {
+		r.Adapted = append(r.Adapted, adaptedCut)
+		if m.cut.CompareAndSwap(false, true) {
+			m.opts.Log.Warn("the model's server seems to cut prompts", "provider", m.endpoint.provider, "url", m.at(""), "model", m.name,
+				"error", fmt.Sprintf("it counted %d tokens of a prompt that has about %d: %s", n, about, whyCut))
+		}
+	}
 	if r.Usage.Input+r.Usage.Output == 0 {
 		n := len(r.Text) + len(r.Raw)
 		for _, c := range r.Calls {
 			n += len(c.Args)
 		}
 		r.Usage.Input, r.Usage.Output = tokens(len(body)), tokens(n)
-		r.Adapted = append(r.Adapted, "tokens are estimated")
+		r.Adapted = append(r.Adapted, adaptedEstimated)
 	}
 	return r
 }

@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// window is how much a model's context holds, as its provider says when it refuses a
-// request: nobody has to know it before.
+// window is how much a model's context holds, as its server describes it, or says when it
+// refuses a request: nobody has to know it before.
 type window struct {
 	tokens  atomic.Int64 // of prompt and answer together; 0: not known
 	ceiling atomic.Int64 // the most output that a request may ask for; 0: not known
@@ -50,11 +50,21 @@ func (w *window) learn(f *failure) bool {
 // prompt estimates the tokens of a request from its bytes.
 func (w *window) prompt(bytes int) int64 { return tokens(bytes) * (100 + w.heavier.Load()) / 100 }
 
+// size is how much the context holds: what the settings say, or what is known, whichever is
+// less; 0: nobody knows.
+func (w *window) size(req Request) int64 {
+	all := w.tokens.Load()
+	if set := int64(req.Context); set > 0 && (all == 0 || set < all) {
+		return set
+	}
+	return all
+}
+
 // bound holds a request under the ceiling, and under what its prompt leaves of the window.
 // ok is false where that is too little.
 func (w *window) bound(req Request, bytes int) (out Request, ok bool) {
 	most := w.ceiling.Load()
-	if all := w.tokens.Load(); all > 0 {
+	if all := w.size(req); all > 0 {
 		room := all - w.prompt(bytes) - all/64
 		if room < leastRoom {
 			return req, false

@@ -350,6 +350,10 @@ func TestCeiling(t *testing.T) {
 	} {
 		asked := []int{}
 		m := serve(t, "openai/llama", ProviderOptions{After: never}, func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet || r.URL.Path == "/api/show" { // it says nothing of itself
+				http.NotFound(w, r)
+				return
+			}
 			var in struct {
 				MaxTokens int `json:"max_tokens"`
 			}

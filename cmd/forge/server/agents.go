@@ -21,7 +21,7 @@ func newAgent(o Options, providers *agent.Providers, db *store.DB) (*agent.Agent
 		prices[model] = agent.Price{Input: p.Input, Cached: p.Cached, CacheWrite: p.CacheWrite, Output: p.Output}
 	}
 	for model, l := range cfg.ModelLimits {
-		limits[model] = agent.Limits{OutputTokens: l.OutputTokens, ReasoningTokens: l.ReasoningTokens}
+		limits[model] = agent.Limits{OutputTokens: l.OutputTokens, ContextTokens: l.ContextTokens, ReasoningTokens: l.ReasoningTokens}
 	}
 	return agent.New(agent.Options{
 		Open: providers.Open, Models: cfg.Run.Models, Prices: prices, Limits: limits,

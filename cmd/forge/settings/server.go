@@ -109,9 +109,10 @@ type ModelPrice struct {
 	Output     float64 `json:"output"`
 }
 
-// ModelLimits are a model's, in tokens of one answer; 0: not set.
+// ModelLimits are a model's, in tokens; 0: not set.
 type ModelLimits struct {
 	OutputTokens    int `json:"output_tokens"`
+	ContextTokens   int `json:"context_tokens"`
 	ReasoningTokens int `json:"reasoning_tokens"`
 }
 

@@ -114,7 +114,7 @@ model_patience: 45m
 prices:
   openai/qwen-3.5: {input: 1, cached: 0.1, cache_write: 1.25, output: 2.5}
 model_limits:
-  openai/qwen-3.5: {output_tokens: 8000, reasoning_tokens: 2000}
+  openai/qwen-3.5: {output_tokens: 8000, context_tokens: 32768, reasoning_tokens: 2000}
   anthropic/big:
     output_tokens: 128000
 keep_deliveries_days: 0
@@ -159,7 +159,7 @@ paths: {protected: ["deploy/**"]}
 		WriteInterval: 2 * time.Second, CallTimeout: 30 * time.Second,
 		ModelTimeout: 5 * time.Minute, ModelPatience: 45 * time.Minute,
 		Prices:      map[string]ModelPrice{"openai/qwen-3.5": {Input: 1, Cached: 0.1, CacheWrite: 1.25, Output: 2.5}},
-		ModelLimits: map[string]ModelLimits{"openai/qwen-3.5": {OutputTokens: 8000, ReasoningTokens: 2000}, "anthropic/big": {OutputTokens: 128_000}},
+		ModelLimits: map[string]ModelLimits{"openai/qwen-3.5": {OutputTokens: 8000, ContextTokens: 32_768, ReasoningTokens: 2000}, "anthropic/big": {OutputTokens: 128_000}},
 		Answers:     50, Remarks: 300, KeepDeliveries: 0, KeepTapes: 7, KeepIncidents: 365, BackupEvery: time.Hour, BackupKeep: 3, BackupDir: "/srv/forge/backups", Run: run,
 		Dashboard: "github", DashboardListen: "[::1]:9", ClientID: "Iv23liABC", ClientSecret: NewSecret(testSecret),
 		PublicURL: "https://forge.example.com", Warnings: got.Warnings,

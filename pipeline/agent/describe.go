@@ -1,0 +1,107 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// anyContext is what every model's context holds that can do work: of a request that takes
+// less, nobody need know what it is.
+const anyContext = 8192
+
+// describeWithin is how long a server may take to say what it is.
+const describeWithin = 5 * time.Second
+
+// described asks a compatible server once how much the model's context holds. A server that
+// does not say, or is away, is no failure: its refusals tell later.
+func (m *remote) described(ctx context.Context) {
+	if d, ok := m.dialect.(*openaiDialect); !ok || d.own || m.window.tokens.Load() > 0 || !m.asked.CompareAndSwap(false, true) {
+		return
+	}
+	if n := m.contextTokens(ctx); n >= leastLimit {
+		m.window.tokens.CompareAndSwap(0, n)
+	}
+}
+
+// contextTokens is what a server says that the model's context holds; 0: nothing.
+//
+//	GET /v1/models        vLLM max_model_len; OpenRouter and others context_length, Groq context_window
+//	GET /props            llama.cpp, whose list has what the model was trained with
+//	GET /api/ps           Ollama, while the model is loaded
+//	POST /api/show        Ollama: num_ctx where the model sets it, else what the model was made for
+func (m *remote) contextTokens(ctx context.Context) int64 {
+	ctx, cancel := context.WithTimeout(ctx, describeWithin)
+	defer cancel()
+	var list struct {
+		Data []struct {
+			ID      string `json:"id"`
+			Len     int64  `json:"max_model_len"`
+			Context int64  `json:"context_length"`
+			Window  int64  `json:"context_window"`
+		} `json:"data"`
+	}
+	if !m.tell(ctx, m.endpoint, http.MethodGet, m.dialect.models(), nil, &list) {
+		return 0 // nobody is there, or it is not for everybody to ask
+	}
+	for _, d := range list.Data {
+		if n := max(d.Len, d.Context, d.Window); n > 0 && contains([]string{d.ID}, m.name) {
+			return n
+		}
+	}
+	root := *m.endpoint
+	root.base = strings.TrimSuffix(root.base, "/v1")
+	var props struct {
+		Context  int64 `json:"n_ctx"`
+		Settings struct {
+			Context int64 `json:"n_ctx"`
+		} `json:"default_generation_settings"`
+	}
+	if m.tell(ctx, &root, http.MethodGet, "/props", nil, &props) {
+		if n := max(props.Context, props.Settings.Context); n > 0 {
+			return n
+		}
+	}
+	var loaded struct {
+		Models []struct {
+			Name    string `json:"name"`
+			Context int64  `json:"context_length"`
+		} `json:"models"`
+	}
+	if m.tell(ctx, &root, http.MethodGet, "/api/ps", nil, &loaded) {
+		for _, l := range loaded.Models {
+			if strings.TrimSuffix(l.Name, ":latest") == strings.TrimSuffix(m.name, ":latest") && l.Context > 0 {
+				return l.Context
+			}
+		}
+	}
+	var shown struct {
+		Parameters string         `json:"parameters"`
+		Info       map[string]any `json:"model_info"`
+	}
+	if body, err := json.Marshal(map[string]string{"model": m.name}); err != nil || !m.tell(ctx, &root, http.MethodPost, "/api/show", body, &shown) {
+		return 0
+	}
+	for line := range strings.Lines(shown.Parameters) {
+		if name, value, _ := strings.Cut(strings.TrimSpace(line), " "); name == "num_ctx" {
+			if n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64); err == nil {
+				return n
+			}
+		}
+	}
+	for name, v := range shown.Info {
+		if n, ok := v.(float64); ok && strings.HasSuffix(name, ".context_length") {
+			return int64(n)
+		}
+	}
+	return 0
+}
+
+// tell reads what a server says of itself, and reports whether it says that.
+func (m *remote) tell(ctx context.Context, e *endpoint, method, path string, body []byte, into any) bool {
+	a, err := e.exchange(ctx, method, path, body, func(event) (bool, error) { return true, nil })
+	return err == nil && a.status == http.StatusOK && json.Unmarshal(a.body, into) == nil
+}
