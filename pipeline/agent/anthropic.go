@@ -21,8 +21,12 @@ const (
 	thinkDefault         // nothing is said
 )
 
-// least is the smallest budget of reasoning that the API takes.
-const leastThinking = 1024
+// leastThinking is the smallest budget of reasoning that the API takes; highEffort and more
+// is a high effort, in the words of those who take no number.
+const (
+	leastThinking = 1024
+	highEffort    = 16_384
+)
 
 type anthropicBody struct {
 	Model     string           `json:"model"`
@@ -113,7 +117,7 @@ func effort(tokens int) string {
 	switch {
 	case tokens < 4096:
 		return "low"
-	case tokens < 16_384:
+	case tokens < highEffort:
 		return "medium"
 	}
 	return "high"

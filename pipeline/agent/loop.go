@@ -190,7 +190,7 @@ func (c *conversation) ask(ctx context.Context) (recorded, error) {
 
 // call books, records and makes one model call.
 func (p *phase) call(ctx context.Context, m Model, name string, step int, req Request) (recorded, error) {
-	req = p.agent.limits(name).bounded(req)
+	req = p.agent.limits(name).bounded(req, name, p.budget.role)
 	if of := p.job.Run.Part; of != nil {
 		req.Part = of.Module.ID
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/config"
+	"forge/pipeline/lazyregexp"
 )
 
 // How long an answer may be.
@@ -18,8 +20,16 @@ const (
 type Limits struct {
 	OutputTokens    int // the most that an answer may have, reasoning left out
 	ContextTokens   int // of prompt and answer together; 0: the provider is asked
-	ReasoningTokens int // how much it may reason for one answer; 0: as its provider likes
+	ReasoningTokens int // how much it may reason for one answer; 0: by role where the model takes an effort, else as its provider likes
 }
+
+// Reasoning by role, of models that take an effort: who plans or judges thinks more, and who
+// says why a test failed less. The others think as their provider likes.
+var reasoningOf = map[config.Role]int{rolePlanner: highEffort, roleReviewer: highEffort, roleTester: leastThinking}
+
+// takesEffort are the models that are known to take an effort. One that refuses it all the
+// same is not asked for it again.
+var takesEffort = lazyregexp.New(`^openai/(?:gpt-[5-9]|o[1-9])`)
 
 // limits returns those of a model; a dated snapshot has those of its model.
 func (a *Agent) limits(name string) Limits {
@@ -29,12 +39,15 @@ func (a *Agent) limits(name string) Limits {
 	return a.opts.Limits[dated.ReplaceAllString(name, "")]
 }
 
-// bounded writes a model's limits into a request.
-func (l Limits) bounded(req Request) Request {
+// bounded writes a model's limits into a request of a role.
+func (l Limits) bounded(req Request, model string, role config.Role) Request {
 	if l.OutputTokens > 0 {
 		req.MaxTokens = min(req.MaxTokens, l.OutputTokens)
 	}
 	req.Context, req.Reasoning = l.ContextTokens, l.ReasoningTokens
+	if req.Reasoning == 0 && takesEffort.MatchString(model) {
+		req.Reasoning = reasoningOf[role]
+	}
 	return req
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"forge/pipeline"
+	"forge/pipeline/config"
 )
 
 // TestOutputLimits checks how long an answer may be: short to begin with, longer once
@@ -124,5 +125,31 @@ func TestTooLong(t *testing.T) {
 	wantFault(t, err, pipeline.FaultProvider, "too long for small", "let the server's context be longer")
 	if len(sizes) > 2 {
 		t.Errorf("%d requests for a task that never fits", len(sizes))
+	}
+}
+
+// Of a model that takes an effort, who plans and judges thinks more, and who analyses less;
+// what the settings say goes before, and of other models nothing is asked.
+func TestReasoningByRole(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		limits Limits
+		want   map[config.Role]string
+	}{
+		"openai/gpt-6-sol-2026-01-02": {want: map[config.Role]string{rolePlanner: "high", roleReviewer: "high", roleImplementer: "", roleTester: "low", roleReflector: ""}},
+		"openai/o4-mini":              {limits: Limits{ReasoningTokens: 8000}, want: map[config.Role]string{rolePlanner: "medium", roleTester: "medium"}},
+		"openai/gpt-4o":               {want: map[config.Role]string{rolePlanner: ""}},
+		"openai/openai/gpt-6-sol":     {want: map[config.Role]string{rolePlanner: ""}},
+		"anthropic/claude-opus-5-5":   {want: map[config.Role]string{rolePlanner: ""}},
+	} {
+		for role, want := range tt.want {
+			got := ""
+			if n := tt.limits.bounded(Request{MaxTokens: 10}, name, role).Reasoning; n > 0 {
+				got = effort(n)
+			}
+			if got != want {
+				t.Errorf("%s as %s thinks with the effort %q, want %q", name, role, got, want)
+			}
+		}
 	}
 }

@@ -250,7 +250,7 @@ var rules = map[string]rule{
 	"model_limits":                    {doc: "How much a model may read and write, by provider/model"},
 	"model_limits.*.context_tokens":   {doc: "What its context holds, prompt and answer together; 0: its server is asked", max: 100_000_000, unit: "tokens"},
 	"model_limits.*.output_tokens":    {doc: "The most that one answer may have, reasoning left out; 0: 16,000, and 64,000 after an answer was cut off", max: 1_000_000, unit: "tokens"},
-	"model_limits.*.reasoning_tokens": {doc: "How much a model may reason for one answer, on top; 0: as its provider likes", max: 1_000_000, unit: "tokens"},
+	"model_limits.*.reasoning_tokens": {doc: "How much a model may reason for one answer, on top: under 4,096 is a low effort, from 16,384 a high one, where a model takes efforts; 0: by role (planner and reviewer high, tester low) for OpenAI's models that take one, else as its provider likes", max: 1_000_000, unit: "tokens"},
 	"metrics_token_file":              {doc: "A file that holds the token with which a monitor may read /metrics from elsewhere; without it, only this machine may"},
 	"dashboard":                       {doc: "Who may see the web pages: off, nobody; local, this machine; github, people who sign in, what they can read on GitHub", enum: []string{"off", "local", "github"}},
 	"dashboard_listen":                {doc: "host:port of the web pages when they are for this machine alone", text: checkLoopback},
