@@ -326,6 +326,7 @@ type Usage struct {
 	CachedInput int64 `json:"cached_input,omitempty"` // tokens read from the provider's prompt cache
 	CacheWrite  int64 `json:"cache_write,omitempty"`  // tokens written to it
 	Output      int64 `json:"output"`                 //
+	Reasoning   int64 `json:"reasoning,omitempty"`    // tokens of the output that were reasoned, where the provider counts them
 	MicroUSD    int64 `json:"micro_usd"`              //
 	Unpriced    int64 `json:"unpriced,omitempty"`     // tokens of models without a price: what they cost is not in MicroUSD
 }
@@ -337,6 +338,7 @@ func (u *Usage) Add(v Usage) {
 	u.CachedInput += v.CachedInput
 	u.CacheWrite += v.CacheWrite
 	u.Output += v.Output
+	u.Reasoning += v.Reasoning
 	u.MicroUSD += v.MicroUSD
 	u.Unpriced += v.Unpriced
 }
@@ -353,7 +355,22 @@ type Step struct {
 	Progress  bool   `json:"progress"`          // whether the step changed a file or brought new information (I4)
 	Advice    string `json:"advice,omitempty"`  // what the reflection inside the loop said, when stagnation triggered one
 
-	Adapted []string `json:"adapted,omitempty"` // what had to be done so that the model's answer could be read
+	Adapted []string `json:"adapted,omitempty"` // Adaptations that the model's answer needed
+}
+
+// The adaptations: what had to be done so that a model's answer could be read or had.
+const (
+	AdaptedThought   = "reasoning in the text"
+	AdaptedCalls     = "calls in the text"
+	AdaptedName      = "a tool's name"
+	AdaptedEstimated = "tokens are estimated"
+	AdaptedCut       = "prompt cut by its server"
+	AdaptedRequest   = "another form of request"
+)
+
+// Adaptations lists them.
+func Adaptations() []string {
+	return []string{AdaptedThought, AdaptedCalls, AdaptedName, AdaptedEstimated, AdaptedCut, AdaptedRequest}
 }
 
 // ToolUse is one call of a tool by an agent, without its output: that is in the

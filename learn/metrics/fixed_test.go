@@ -43,10 +43,14 @@ func TestByHand(t *testing.T) {
 		// Two plans of one turn each; the implementer's turns are 2, 1 and 1 in run 1 and 1 in run 2.
 		PhaseTurns: "6 × 1.167, plan 2 × 1, implement 4 × 1.25",
 		// plan (60+90)/2; implement (600+300+200+240)/4; review (120+100+80+60)/4; test (50+30)/2 → all 1,930 s in 12
-		PhaseDuration:   "12 × 1.608e+05, plan 2 × 7.5e+04, implement 4 × 3.35e+05, review 4 × 9e+04, test 2 × 4e+04",
-		ToolSuccess:     "4 × 0.75, edit 2 × 0.5, read 2 × 1",
-		ToolDuration:    "4 × 25, edit 2 × 35, read 2 × 15",      // edit (30+40)/2, read (10+20)/2
-		ToolCost:        "4 × 312.5, edit 2 × 400, read 2 × 225", // run 1: 601 for an edit and a read is 301 and 300, then 499 for an edit; run 2: 150 for a read
+		PhaseDuration: "12 × 1.608e+05, plan 2 × 7.5e+04, implement 4 × 3.35e+05, review 4 × 9e+04, test 2 × 4e+04",
+		ToolSuccess:   "4 × 0.75, edit 2 × 0.5, read 2 × 1",
+		ToolDuration:  "4 × 25, edit 2 × 35, read 2 × 15",      // edit (30+40)/2, read (10+20)/2
+		ToolCost:      "4 × 312.5, edit 2 × 400, read 2 × 225", // run 1: 601 for an edit and a read is 301 and 300, then 499 for an edit; run 2: 150 for a read
+		// Of the turns' cost, which is 1,600 in 7: input 2 ×, cached 1 ×, output and reasoning a half each.
+		ModelTokens: "7 × 914.3, cached 7 × 228.6, input 7 × 457.1, output 7 × 114.4, reasoning 7 × 114.1",
+		ModelAdapted: "7 × 0.1429, a tool's name 7 × 0, another form of request 7 × 0, calls in the text 7 × 0.1429, prompt cut by its server 7 × 0, " +
+			"reasoning in the text 7 × 0, tokens are estimated 7 × 0",
 		Stagnation:      "6 × 0.1667, plan 2 × 0, implement 4 × 0.25",
 		PhaseIterations: "2 × 2, plan 2 × 1, implement 2 × 2, review 2 × 2, test 2 × 1",
 		Bounces:         "2 × 1, review 2 × 1, test 2 × 0",
@@ -103,8 +107,12 @@ func (h *hand) phase(p pipeline.Phase, iteration int, seconds int64, d pipeline.
 
 func (h *hand) step(p pipeline.Phase, iteration, number int, cost int64, advice string) func() {
 	return func() {
-		h.add(pipeline.EventAgentIteration, pipeline.Data{
-			Step: &pipeline.Step{Phase: p, Iteration: iteration, Number: number, Usage: pipeline.Usage{MicroUSD: cost}, Advice: advice}})
+		s := pipeline.Step{Phase: p, Iteration: iteration, Number: number, Advice: advice,
+			Usage: pipeline.Usage{Calls: 1, Input: 3 * cost, CachedInput: cost, Output: cost, Reasoning: cost / 2, MicroUSD: cost}}
+		if advice != "" {
+			s.Adapted = []string{pipeline.AdaptedCalls, "not known here"}
+		}
+		h.add(pipeline.EventAgentIteration, pipeline.Data{Step: &s})
 	}
 }
 

@@ -48,6 +48,8 @@ const (
 	ToolSuccess      = "tool_success"
 	ToolDuration     = "tool_duration"
 	ToolCost         = "tool_cost"
+	ModelTokens      = "model_tokens"
+	ModelAdapted     = "model_adapted"
 	Stagnation       = "stagnation"
 	Bounces          = "bounces"
 	BounceResolution = "bounce_resolution"
@@ -95,6 +97,8 @@ func Catalogue() []Definition {
 		{ToolDuration, 1, "tool duration", "duration of a tool call", Mean, "ms", "tool", -1, false, false},
 		{ToolCost, 1, "tool cost", "cost of the model's turn that asked for the tool call, shared by the calls of the turn", Mean, "micro-USD",
 			"tool", -1, false, false},
+		{ModelTokens, 1, "model tokens", "tokens of an agent's turn; in all, and apart: input, input that the provider's cache served, output, and reasoning", Mean, "tokens", "kind", -1, false, true},
+		{ModelAdapted, 1, "adapted answers", "share of an agent's turns in which the model's answer or its request had to be adapted; in all, and by how", Share, "share", "how", -1, false, true},
 		{Stagnation, 1, "stagnation", "share of executions of a phase by an agent in which it stagnated: it was given advice after steps without progress", Share, "share", "phase", -1, false, false},
 
 		{PhaseIterations, 2, "iterations", "executions of a phase with a result, in a run that ended; in all: its iterations of implement, review and test", Mean, "executions", "phase", -1, false, true},

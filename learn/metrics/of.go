@@ -98,6 +98,7 @@ func (m *measurer) take(e *pipeline.Event) {
 			turn := m.inTurn(e.Time, d.Step.Phase, d.Step.Iteration, d.Step.Number)
 			turn.cost += d.Step.Usage.MicroUSD
 			turn.part = turn.part || d.Step.Usage.Unpriced > 0
+			m.model(e.Time, d.Step)
 		}
 	case pipeline.EventToolExecuted:
 		if t := d.Tool; t != nil {
@@ -123,6 +124,23 @@ func (m *measurer) take(e *pipeline.Event) {
 	}
 	m.judge(e)
 	m.pace(e)
+}
+
+// model adds what a turn took of its model, and how the model had to be helped.
+func (m *measurer) model(at time.Time, s *pipeline.Step) {
+	u := s.Usage
+	if u.Calls == 0 { // played back
+		return
+	}
+	m.sums.add(at, ModelTokens, "", u.Input+u.Output)
+	m.sums.add(at, ModelTokens, "input", u.Input-u.CachedInput)
+	m.sums.add(at, ModelTokens, "cached", u.CachedInput)
+	m.sums.add(at, ModelTokens, "output", u.Output-u.Reasoning)
+	m.sums.add(at, ModelTokens, "reasoning", u.Reasoning)
+	m.sums.add(at, ModelAdapted, "", one(len(s.Adapted) > 0))
+	for _, how := range pipeline.Adaptations() {
+		m.sums.add(at, ModelAdapted, how, one(slices.Contains(s.Adapted, how)))
+	}
 }
 
 // inTurn returns the turn that a step or a tool belongs to. It begins another one,

@@ -97,6 +97,16 @@ func observeInner(events []pipeline.Event, see seeFunc) {
 	}
 	for i, e := range events {
 		switch {
+		case e.Type == pipeline.EventAgentIteration && e.Data.Step.Usage.Calls > 0:
+			s := e.Data.Step
+			for label, n := range map[string]int64{"": s.Usage.Input + s.Usage.Output, "input": s.Usage.Input - s.Usage.CachedInput, "cached": s.Usage.CachedInput,
+				"output": s.Usage.Output - s.Usage.Reasoning, "reasoning": s.Usage.Reasoning} {
+				see(e.Time, ModelTokens, label, float64(n))
+			}
+			see(e.Time, ModelAdapted, "", min(1, float64(len(s.Adapted))))
+			for _, how := range pipeline.Adaptations() {
+				see(e.Time, ModelAdapted, how, float64(strings.Count(strings.Join(s.Adapted, "|"), how)))
+			}
 		case e.Type == pipeline.EventToolExecuted:
 			ok := 0.0
 			if e.Data.Tool.OK {

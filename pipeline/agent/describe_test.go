@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"forge/pipeline"
 )
 
 // A server's own description holds a request to what the model's context has room for. It is
@@ -94,7 +96,7 @@ func TestCutPrompts(t *testing.T) {
 		req := Request{MaxTokens: 100, Messages: append([]Message{{Role: "user", Text: strings.Repeat("word ", 4000)}}, tt.more...)}
 		for range 2 {
 			r, err := m.Complete(t.Context(), req)
-			if err != nil || slices.Contains(r.Adapted, adaptedCut) != tt.want {
+			if err != nil || slices.Contains(r.Adapted, pipeline.AdaptedCut) != tt.want {
 				t.Errorf("%s: adapted %q, %v", name, r.Adapted, err)
 			}
 		}

@@ -7,15 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-)
 
-// What can be adapted in an answer; see Response.Adapted.
-const (
-	adaptedThought   = "reasoning in the text"
-	adaptedCalls     = "calls in the text"
-	adaptedName      = "a tool's name"
-	adaptedEstimated = "tokens are estimated"
-	adaptedCut       = "prompt cut by its server"
+	"forge/pipeline"
 )
 
 // tolerant reads an answer as it was meant, and says in r.Adapted what had to be done for
@@ -24,18 +17,18 @@ const (
 func tolerant(r Response, tools []Tool) Response {
 	if said := withoutThought(r.Text); said != r.Text {
 		r.Text = said
-		r.Adapted = append(r.Adapted, adaptedThought)
+		r.Adapted = append(r.Adapted, pipeline.AdaptedThought)
 	}
 	if len(r.Calls) == 0 && len(tools) > 0 && r.Stop != StopRefusal {
 		if before, calls := callsIn(r.Text); len(calls) > 0 {
 			r.Text, r.Calls, r.Stop = before, calls, StopTools
-			r.Adapted = append(r.Adapted, adaptedCalls)
+			r.Adapted = append(r.Adapted, pipeline.AdaptedCalls)
 		}
 	}
 	for i := range r.Calls {
 		if name := toolNamed(r.Calls[i].Name, tools); name != r.Calls[i].Name {
 			r.Calls[i].Name = name
-			r.Adapted = append(r.Adapted, adaptedName)
+			r.Adapted = append(r.Adapted, pipeline.AdaptedName)
 		}
 	}
 	return r

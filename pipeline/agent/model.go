@@ -95,5 +95,5 @@ type Response struct {
 	Usage pipeline.Usage
 	Raw   json.RawMessage // see Message
 
-	Adapted []string `json:",omitempty"` // what had to be done so that it could be read; not on a tape
+	Adapted []string `json:",omitempty"` // see pipeline.Adaptations; not on a tape
 }

@@ -221,6 +221,9 @@ type openaiAnswer struct {
 			Cached int64 `json:"cached_tokens"`
 			Write  int64 `json:"cache_write_tokens"`
 		} `json:"prompt_tokens_details"`
+		Of struct {
+			Reasoning int64 `json:"reasoning_tokens"`
+		} `json:"completion_tokens_details"`
 	} `json:"usage"`
 	Error json.RawMessage `json:"error"`
 }
@@ -355,7 +358,7 @@ func (s *openaiStream) take(in openaiAnswer, data []byte) error {
 	}
 	s.model = firstOf(s.model, in.Model)
 	if u := in.Usage; u != nil {
-		s.usage = pipeline.Usage{Calls: 1, Input: u.Prompt, CachedInput: u.Details.Cached, CacheWrite: u.Details.Write, Output: u.Completion}
+		s.usage = pipeline.Usage{Calls: 1, Input: u.Prompt, CachedInput: u.Details.Cached, CacheWrite: u.Details.Write, Output: u.Completion, Reasoning: u.Of.Reasoning}
 	}
 	if len(in.Choices) == 0 {
 		return nil

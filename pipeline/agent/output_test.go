@@ -153,3 +153,17 @@ func TestReasoningByRole(t *testing.T) {
 		}
 	}
 }
+
+// What was reasoned is counted apart where the provider does, as a part of the output.
+func TestReasoningIsCounted(t *testing.T) {
+	t.Parallel()
+	chat := &openaiDialect{}
+	for said, d := range map[string]dialect{
+		`{"choices":[{"message":{"content":"ok"}}],"usage":{"prompt_tokens":9,"completion_tokens":7,"completion_tokens_details":{"reasoning_tokens":5}}}`:                                                 chat,
+		`{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"ok"}]}],"usage":{"input_tokens":9,"output_tokens":7,"output_tokens_details":{"reasoning_tokens":5}}}`: &responsesDialect{chat},
+	} {
+		if r, err := d.decode([]byte(said)); err != nil || r.Usage.Output != 7 || r.Usage.Reasoning != 5 || r.Usage.Input != 9 {
+			t.Errorf("%s: %+v, %v", said, r.Usage, err)
+		}
+	}
+}

@@ -357,6 +357,9 @@ func (m *remote) Complete(ctx context.Context, req Request) (Response, error) {
 		case err == nil:
 			m.settle(m.name, n, nil)
 			m.answered(m.name, began)
+			if adapted > 0 {
+				r.Adapted = append(r.Adapted, pipeline.AdaptedRequest)
+			}
 			return r, nil
 		case !errors.As(err, &f): // the context's
 			m.circuit.abandoned(p)
@@ -487,7 +490,7 @@ const whyCut = "let its context be longer (Ollama: OLLAMA_CONTEXT_LENGTH, or num
 func (m *remote) counted(r Response, body []byte, req Request) Response {
 	r.Usage.Calls = 1
 	if n, about := r.Usage.Input, tokens(len(body)); n > 0 && n < about/2 && about >= cutOver && len(req.Messages) == 1 && r.Usage.CachedInput == 0 {
-		r.Adapted = append(r.Adapted, adaptedCut)
+		r.Adapted = append(r.Adapted, pipeline.AdaptedCut)
 		if m.cut.CompareAndSwap(false, true) {
 			m.opts.Log.Warn("the model's server seems to cut prompts", "provider", m.endpoint.provider, "url", m.at(""), "model", m.name,
 				"error", fmt.Sprintf("it counted %d tokens of a prompt that has about %d: %s", n, about, whyCut))
@@ -499,7 +502,7 @@ func (m *remote) counted(r Response, body []byte, req Request) Response {
 			n += len(c.Args)
 		}
 		r.Usage.Input, r.Usage.Output = tokens(len(body)), tokens(n)
-		r.Adapted = append(r.Adapted, adaptedEstimated)
+		r.Adapted = append(r.Adapted, pipeline.AdaptedEstimated)
 	}
 	return r
 }

@@ -108,6 +108,9 @@ type responsesAnswer struct {
 		Details struct {
 			Cached int64 `json:"cached_tokens"`
 		} `json:"input_tokens_details"`
+		Of struct {
+			Reasoning int64 `json:"reasoning_tokens"`
+		} `json:"output_tokens_details"`
 	} `json:"usage"`
 }
 
@@ -126,7 +129,7 @@ func (in *responsesAnswer) response() (Response, error) {
 	if len(in.Output) == 0 && in.Status == "" {
 		return Response{}, errors.New("it has no output")
 	}
-	r := Response{Model: in.Model, Stop: StopEnd, Usage: pipeline.Usage{Calls: 1, Input: in.Usage.Input, CachedInput: in.Usage.Details.Cached, Output: in.Usage.Output}}
+	r := Response{Model: in.Model, Stop: StopEnd, Usage: pipeline.Usage{Calls: 1, Input: in.Usage.Input, CachedInput: in.Usage.Details.Cached, Output: in.Usage.Output, Reasoning: in.Usage.Of.Reasoning}}
 	var sealed []json.RawMessage
 	for _, raw := range in.Output {
 		var item struct {

@@ -61,7 +61,7 @@ type Hook struct {
 }
 
 // Counted are the metrics that a snapshot has the sums of.
-var Counted = []string{metrics.PhaseDuration, metrics.PublishFailure}
+var Counted = []string{metrics.PhaseDuration, metrics.PublishFailure, metrics.ModelTokens}
 
 // FigureDays is the period of the figures of the loops, in days.
 const FigureDays = 7
@@ -95,6 +95,7 @@ var (
 	descDeliveries   = desc("deliveries", "Webhook deliveries that wait to be handled, and that were given up.", "state")
 	descDeliveryAge  = desc("delivery_oldest_seconds", "How long the oldest delivery has waited to be handled; 0 when there is none.")
 	descCost         = desc("model_cost_usd_total", "What all model calls have cost.")
+	descTokens       = desc("model_tokens_total", "Tokens of agents' model calls, up to the last measurement: input, cached (input that the provider's cache served), output, reasoning.", "kind")
 	descSpent        = desc("spent_usd", "What model calls have cost on this day, and in this month (UTC).", "period")
 	descBudget       = desc("budget_usd", "The cap on it (day_usd, month_usd); absent without one.", "period")
 	descPublish      = desc("publish_total", "Attempts to show a run on GitHub, up to the last measurement.")
@@ -149,10 +150,17 @@ func (s *Snapshot) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	var tries, failures int64
+	tokens := map[string]int64{}
 	for _, r := range s.Sums {
-		if r.Metric == metrics.PublishFailure {
+		switch {
+		case r.Metric == metrics.PublishFailure:
 			tries, failures = tries+r.N, failures+r.Total
+		case r.Metric == metrics.ModelTokens && r.Label != "": // which is all of them
+			tokens[r.Label] += r.Total
 		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(tokens)) {
+		counter(descTokens, float64(tokens[kind]), kind)
 	}
 	counter(descPublish, float64(tries))
 	counter(descPublishError, float64(failures))

@@ -46,6 +46,8 @@ func TestScrapeText(t *testing.T) {
 			Deliveries: map[string]int64{"waiting": 3, "dead": 1}, WaitingSince: at.Add(time.Minute), MicroUSD: 12_345_678, DayMicro: 1_500_000, MonthMicro: 2_500_000},
 		Sums: []record.MetricRow{
 			{Metric: metrics.PublishFailure, N: 50, Total: 2},
+			{Metric: metrics.ModelTokens, N: 3, Total: 900}, {Metric: metrics.ModelTokens, Label: "input", N: 3, Total: 600},
+			{Metric: metrics.ModelTokens, Label: "cached", N: 3, Total: 300}, {Day: 8, Metric: metrics.ModelTokens, Label: "cached", N: 1, Total: 5},
 			{Metric: metrics.PhaseDuration, Label: "plan", Bucket: 7, N: 1, Total: 7},     // 7 ms
 			{Metric: metrics.PhaseDuration, Label: "plan", Bucket: 71, N: 2, Total: 3990}, // 1,920 to 2,047 ms
 			{Metric: metrics.PhaseDuration, Label: "plan", Bucket: 200, N: 1, Total: 268_435_456},
@@ -63,7 +65,8 @@ func TestScrapeText(t *testing.T) {
 		"# TYPE forge_runs gauge\nforge_runs{state=\"accepted\"} 0\n", "forge_runs{state=\"running\"} 2\n", "forge_runs{state=\"verified\"} 40\n",
 		"forge_runs{state=\"waiting\"} 0\n",
 		"forge_pauses 2\n", "forge_gates_open 1\n", "forge_deliveries{state=\"dead\"} 1\nforge_deliveries{state=\"waiting\"} 3\n",
-		"# TYPE forge_model_cost_usd_total counter\nforge_model_cost_usd_total 12.345678\n", "forge_publish_total 50\n", "forge_publish_errors_total 2\n",
+		"# TYPE forge_model_cost_usd_total counter\nforge_model_cost_usd_total 12.345678\n",
+		"forge_model_tokens_total{kind=\"cached\"} 305\nforge_model_tokens_total{kind=\"input\"} 600\n", "forge_publish_total 50\n", "forge_publish_errors_total 2\n",
 		"forge_phase_duration_seconds_bucket{phase=\"plan\",le=\"1.023\"} 1\nforge_phase_duration_seconds_bucket{phase=\"plan\",le=\"2.047\"} 3\n",
 		"forge_phase_duration_seconds_bucket{phase=\"plan\",le=\"4194.303\"} 3\nforge_phase_duration_seconds_bucket{phase=\"plan\",le=\"+Inf\"} 4\n" +
 			"forge_phase_duration_seconds_sum{phase=\"plan\"} 268439.453\nforge_phase_duration_seconds_count{phase=\"plan\"} 4\n",
