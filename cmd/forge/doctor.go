@@ -16,12 +16,12 @@ import (
 
 func doctorCommand() *cobra.Command {
 	var repo string
-	var asJSON bool
+	var asJSON, prices bool
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Look at all that the server needs, and say how to mend what is wrong", Args: shell.NoArgs,
 		Example: "  forge doctor\n  forge doctor --repo acme/shop",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			list := diagnose(cmd, repo)
+			list := diagnose(cmd, repo, prices)
 			if asJSON {
 				enc := json.NewEncoder(cmd.OutOrStdout())
 				enc.SetIndent("", "  ")
@@ -40,12 +40,13 @@ func doctorCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&repo, "repo", "", "OWNER/NAME of a repository to look at, too")
+	cmd.Flags().BoolVar(&prices, "prices", false, "compare the models' prices with their providers' lists")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
 // diagnose looks at everything. Settings that cannot be read are a diagnosis, too.
-func diagnose(cmd *cobra.Command, repo string) []server.Diagnosis {
+func diagnose(cmd *cobra.Command, repo string, prices bool) []server.Diagnosis {
 	path, _ := cmd.Flags().GetString("config")
 	if path == "" {
 		if _, err := os.Stat("forge.yml"); err == nil {
@@ -56,7 +57,7 @@ func diagnose(cmd *cobra.Command, repo string) []server.Diagnosis {
 	if err != nil {
 		return server.Unreadable(err)
 	}
-	return server.Doctor(cmd.Context(), wired(cmd.Context(), server.Options{Config: cfg, Log: slog.New(slog.DiscardHandler)}), repo)
+	return server.Doctor(cmd.Context(), wired(cmd.Context(), server.Options{Config: cfg, Log: slog.New(slog.DiscardHandler)}), repo, prices)
 }
 
 func printDiagnoses(cmd *cobra.Command, list []server.Diagnosis) {

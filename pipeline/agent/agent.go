@@ -101,7 +101,7 @@ type Options struct {
 	Open   func(name string) (Model, error) // opens a model by its name; called once for each name
 	Models map[config.Role]string           // role → provider/model; "" for all others; a run's own configuration goes first, but cannot name a tape
 	Tape   Tape                             // nil: nothing is kept
-	Prices Prices                           // over the built-in ones; see LoadPrices
+	Prices Prices                           // over the built-in ones
 	Limits map[string]Limits                // of models, by provider/model
 	Budget Budget                           // the money of all runs together; nil: no cap on it
 	Log    *slog.Logger                     // nil: none
@@ -132,7 +132,7 @@ func New(o Options) (*Agent, error) {
 	if o.Open == nil {
 		return nil, errors.New("new agent: Options.Open is missing: give it a function such as Providers.Open")
 	}
-	builtin, err := LoadPrices(nil)
+	builtin, _, err := LoadPrices()
 	if err != nil {
 		return nil, fmt.Errorf("new agent: %w", err)
 	}

@@ -34,28 +34,23 @@ type Price struct {
 // Prices has a price for each model by provider/model.
 type Prices map[string]Price
 
-// LoadPrices reads a table in the form of prices.yaml, on top of the one that
-// ships with the program; nil gives that one alone.
-func LoadPrices(data []byte) (Prices, error) {
-	out := Prices{}
-	for _, src := range [][]byte{builtinPrices, data} {
-		if len(src) == 0 {
-			continue
-		}
-		var file struct {
-			Models Prices `json:"models"`
-		}
-		if err := yaml.UnmarshalWithOptions(src, &file, yaml.Strict()); err != nil {
-			return nil, fmt.Errorf("read prices: %w", err)
-		}
-		for name, p := range file.Models {
-			if p.Input < 0 || p.Output < 0 || p.Cached < 0 || p.CacheWrite < 0 || (p.Above > 0) != (p.Long != nil) {
-				return nil, fmt.Errorf("read prices: %s: prices must not be negative, and above goes together with long", name)
-			}
-		}
-		maps.Copy(out, file.Models)
+// LoadPrices returns the table that ships with the program, and of when it is.
+func LoadPrices() (out Prices, asOf string, err error) { return readPrices(builtinPrices) }
+
+func readPrices(src []byte) (Prices, string, error) {
+	var file struct {
+		AsOf   string `json:"as_of"`
+		Models Prices `json:"models"`
 	}
-	return out, nil
+	if err := yaml.UnmarshalWithOptions(src, &file, yaml.Strict()); err != nil {
+		return nil, "", fmt.Errorf("read prices: %w", err)
+	}
+	for name, p := range file.Models {
+		if p.Input < 0 || p.Output < 0 || p.Cached < 0 || p.CacheWrite < 0 || (p.Above > 0) != (p.Long != nil) {
+			return nil, "", fmt.Errorf("read prices: %s: prices must not be negative, and above goes together with long", name)
+		}
+	}
+	return file.Models, file.AsOf, nil
 }
 
 func (p Prices) over(other Prices) Prices {
@@ -67,9 +62,9 @@ func (p Prices) over(other Prices) Prices {
 // dated matches the date that a snapshot of a model carries in its name.
 var dated = lazyregexp.New(`-(\d{8}|\d{4}-\d{2}-\d{2})$`)
 
-// find returns the price of a model; a dated snapshot costs what its model costs.
+// Find returns the price of a model; a dated snapshot costs what its model costs.
 // A scripted model costs nothing unless the table says otherwise.
-func (p Prices) find(name string) (Price, bool) {
+func (p Prices) Find(name string) (Price, bool) {
 	if price, ok := p[name]; ok {
 		return price, true
 	}
@@ -79,15 +74,9 @@ func (p Prices) find(name string) (Price, bool) {
 	return Price{}, strings.HasPrefix(name, "tape:")
 }
 
-// Has reports whether a model's price is known.
-func (p Prices) Has(name string) bool {
-	_, ok := p.find(name)
-	return ok
-}
-
 // charge books what a model's usage costs, or that its cost is not known.
 func (p Prices) charge(model string, u *pipeline.Usage) {
-	if price, ok := p.find(model); ok {
+	if price, ok := p.Find(model); ok {
 		u.MicroUSD = price.cost(*u)
 	} else {
 		u.Unpriced = u.Input + u.Output
@@ -149,7 +138,7 @@ func (b *budget) used() pipeline.Usage {
 // reserve returns what the call may cost at most, 0 where that is not known, and a
 // fault when it could break a cap.
 func (b *budget) reserve(model string, prices Prices, input, output int64) (micros int64, err error) {
-	price, known := prices.find(model)
+	price, known := prices.Find(model)
 	now := b.used()
 	used := b.before.Input + b.before.Output + now.Input + now.Output
 	if b.tokens > 0 && used+input+output > b.tokens {

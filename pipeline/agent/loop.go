@@ -109,7 +109,7 @@ func (p *phase) converse(ctx context.Context, s spec) error {
 	}
 	c := &conversation{spec: s, p: p, model: m, modelName: name, seen: map[string]bool{},
 		box: toolbox{ws: p.job.Workspace, base: p.job.Run.Base, timeout: time.Duration(p.job.Run.Config.Tests.TimeoutMinutes) * time.Minute}}
-	c.price, _ = p.agent.prices.find(name) // a model without a price is shown without one
+	c.price, _ = p.agent.prices.Find(name) // a model without a price is shown without one
 	p.budget.role = s.role
 	p.budget.share = int64(p.share * float64(p.budget.cost))
 	c.mem.begin(s.prompt+"\n\n"+p.state(s.name, 1, p.left()), s.marks)

@@ -22,6 +22,8 @@ type openaiDialect struct {
 	otherLimit  atomic.Bool // the limit on output has the other name
 	noReasoning atomic.Bool // reasoning_effort is refused
 	noChoice    atomic.Bool // tool_choice is refused
+	marks       atomic.Bool // cache_control was sent
+	noMarks     atomic.Bool // and is refused
 	responses   atomic.Bool // tools are for the Responses API alone
 	unreasoned  atomic.Bool // or for no reasoning at all, where that API is not there
 }
@@ -44,6 +46,7 @@ type openaiMessage struct {
 	ToolCallID string       `json:"tool_call_id,omitempty"`
 	ToolCalls  []openaiCall `json:"tool_calls,omitempty"`
 	more       fields
+	mark       bool // up to here the provider is to cache
 }
 
 type openaiCall struct {
@@ -73,6 +76,15 @@ func (f fields) with(v any) ([]byte, error) {
 // MarshalJSON implements json.Marshaler.
 func (m openaiMessage) MarshalJSON() ([]byte, error) {
 	type plain openaiMessage
+	if m.mark && m.Content != nil {
+		parts, err := json.Marshal([]anthropicBlock{{Type: "text", Text: m.Content, Cache: anthropicMark}})
+		if err != nil {
+			return nil, err
+		}
+		m.more = maps.Clone(m.more)
+		m.more.grow(fields{"content": parts})
+		m.Content = nil
+	}
 	return m.more.with(plain(m))
 }
 
@@ -139,7 +151,26 @@ func (d *openaiDialect) encode(model string, req Request) any {
 	for _, msg := range req.Messages {
 		body.Messages = append(body.Messages, openaiMessages(msg)...)
 	}
+	if !d.own && !d.noMarks.Load() && strings.Contains(strings.ToLower(model), "claude") {
+		d.marks.Store(true)
+		markClaude(body.Messages)
+	}
 	return body
+}
+
+// markClaude says up to where the provider is to cache, which Claude's do not without being
+// told: the system prompt with the tools before it, the first turn, and the last message.
+func markClaude(list []openaiMessage) {
+	list[0].mark = true
+	for i := range list {
+		if list[i].Role == "user" {
+			list[i].mark = true
+			break
+		}
+	}
+	if last := &list[len(list)-1]; last.Role != "assistant" {
+		last.mark = true
+	}
 }
 
 // someProperty is the schema of a tool's arguments with one at least: Gemini refuses an
@@ -200,6 +231,8 @@ func (d *openaiDialect) adapt(f *failure, req Request) bool {
 		return d.responses.CompareAndSwap(false, true)
 	case has("tool_choice") && req.Force != "":
 		return d.noChoice.CompareAndSwap(false, true)
+	case has("cache_control") || has("content") && has("string"):
+		return d.marks.Load() && d.noMarks.CompareAndSwap(false, true)
 	case has("reasoning") && req.Reasoning > 0:
 		return d.noReasoning.CompareAndSwap(false, true)
 	}

@@ -163,7 +163,7 @@ func (p *phase) poor(s *module.Split) string {
 		answer = min(answer, int64(most))
 	}
 	least := pipeline.Usage{Output: leastAnswers * answer}
-	price, priced := p.agent.prices.find(name)
+	price, priced := p.agent.prices.Find(name)
 	for _, m := range s.Modules {
 		cost, tokens := p.job.Run.PartBudget(s.Share(m.ID))
 		switch need := price.cost(least); {

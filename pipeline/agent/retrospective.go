@@ -115,7 +115,7 @@ func (a *Agent) lookBack(ctx context.Context, j Job, role config.Role, q Retrosp
 // tokens where the model has no price.
 func (p *phase) retrospectiveCap(name string, q Retrospective, req Request) func(spent pipeline.Usage) error {
 	next := pipeline.Usage{Input: tokens(len(req.text())), Output: q.Answer}
-	if price, known := p.agent.prices.find(name); known {
+	if price, known := p.agent.prices.Find(name); known {
 		return func(spent pipeline.Usage) error {
 			if most := spent.MicroUSD + price.cost(next); most > q.Limit {
 				return budgetFault("over budget: looking back with %s may cost %s, and it may cost %s on this run", name, text.USDExact(most), text.USDExact(q.Limit))

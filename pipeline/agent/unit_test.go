@@ -140,10 +140,11 @@ func TestInjectionIsQuoted(t *testing.T) {
 
 func TestPrices(t *testing.T) {
 	t.Parallel()
-	p, err := LoadPrices([]byte("models:\n  openai/mine: {input: 1, output: 2}\n"))
-	if err != nil {
-		t.Fatal(err)
+	p, asOf, err := LoadPrices()
+	if err != nil || asOf == "" {
+		t.Fatal(asOf, err)
 	}
+	p = p.over(Prices{"openai/mine": {Input: 1, Output: 2}})
 	for _, tt := range []struct {
 		model string
 		usage pipeline.Usage
@@ -159,14 +160,14 @@ func TestPrices(t *testing.T) {
 		{"openai/unknown", pipeline.Usage{Input: 100}, 0, false},
 		{"tape:x", pipeline.Usage{Input: 100}, 0, true},
 	} {
-		price, known := p.find(tt.model)
+		price, known := p.Find(tt.model)
 		if got := price.cost(tt.usage); got != tt.want || known != tt.known {
 			t.Errorf("%s, %+v costs %d (known %v), want %d (%v)", tt.model, tt.usage, got, known, tt.want, tt.known)
 		}
 	}
 	for bad, say := range map[string]string{"models:\n  a: {inptu: 1}\n": "inptu", "models:\n  a: {input: -1}\n": "negative", "models:\n  a: {above: 5}\n": "above", "[": "read prices"} {
-		if _, err := LoadPrices([]byte(bad)); err == nil || !strings.Contains(err.Error(), say) {
-			t.Errorf("LoadPrices(%q) gives %v, want it to say %q", bad, err, say)
+		if _, _, err := readPrices([]byte(bad)); err == nil || !strings.Contains(err.Error(), say) {
+			t.Errorf("readPrices(%q) gives %v, want it to say %q", bad, err, say)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -64,6 +65,8 @@ type doctor struct {
 	mu   sync.Mutex
 	list map[string][]Diagnosis // by area
 
+	prices bool // the models' prices are compared with their providers' lists
+
 	repo  string                 // OWNER/NAME that is looked at; "": none
 	tools chan map[string]string // versions that commands find, once; closed without a sandbox
 }
@@ -84,11 +87,12 @@ var areas = []string{"settings", "disk", "database", "memory", "network", "git",
 const examineWithin = 30 * time.Second
 
 // Doctor looks at everything that a server with these settings needs, and says what
-// is wrong and how to mend it. repo, OWNER/NAME, is looked at, too; "" is none. It
+// is wrong and how to mend it. repo, OWNER/NAME, is looked at, too; "" is none. With prices, those
+// of the models are held against their providers' lists. It
 // leaves nothing behind: what no server has made yet, it does not make either, because
 // who looks may be another user than the server's.
-func Doctor(ctx context.Context, o Options, repo string) []Diagnosis {
-	d := &doctor{o: o, home: o.Config.StateDir}
+func Doctor(ctx context.Context, o Options, repo string, prices bool) []Diagnosis {
+	d := &doctor{o: o, home: o.Config.StateDir, prices: prices}
 	if _, err := os.Stat(filepath.Join(d.home, "work")); err != nil { // of work trees: no server was here
 		scratch, err := os.MkdirTemp("", "forge-doctor-")
 		if err == nil {
@@ -576,7 +580,7 @@ func (d *doctor) model(ctx context.Context) {
 	if len(names) == 0 {
 		names = []string{""}
 	}
-	prices, err := agent.LoadPrices(nil)
+	prices, asOf, err := agent.LoadPrices()
 	if err != nil {
 		d.say("model", GradeBad, "", "%v", err)
 		return
@@ -599,10 +603,36 @@ func (d *doctor) model(ctx context.Context) {
 		} else {
 			d.ok("model", "%s calls tools (%s; %s)", name, strings.Join(roles, ", "), able)
 		}
-		_, own := c.Prices[name]
-		if !own && !prices.Has(name) {
+		used, known := prices.Find(name)
+		from := "Forge's table of " + asOf
+		if own, set := c.Prices[name]; set {
+			used, known, from = agent.Price{Input: own.Input, Output: own.Output}, true, "the settings"
+		}
+		if d.prices && known {
+			d.price(ctx, name, used, from)
+		}
+		if !known {
 			d.say("model", GradeWarn, "set its price under `prices`; until then limits.tokens alone holds it", "%s has no known price: cost is shown as unknown, and limits.cost_usd does not hold it", name)
 		}
+	}
+}
+
+// price holds what a model is taken to cost, and where that is from, against its provider's list.
+func (d *doctor) price(ctx context.Context, name string, used agent.Price, from string) {
+	words := func(p agent.Price) string {
+		return fmt.Sprintf("$%.4g for input and $%.4g for output", p.Input, p.Output)
+	}
+	listed, ok := agent.ListedPrice(ctx, name, d.o.Config.Credentials())
+	near := func(a, b float64) bool { return math.Abs(a-b) <= 0.01*max(a, b) }
+	switch {
+	case strings.HasPrefix(name, "tape:"):
+	case !ok:
+		d.ok("model", "%s costs %s per million tokens, by %s; its provider lists no prices", name, words(used), from)
+	case near(used.Input, listed.Input) && near(used.Output, listed.Output):
+		d.ok("model", "%s costs %s per million tokens, by %s and by its provider's list", name, words(used), from)
+	default:
+		d.say("model", GradeWarn, fmt.Sprintf("set `prices: {%s: {input: %.4g, cached: %.4g, cache_write: %.4g, output: %.4g}}`", name, listed.Input, listed.Cached, listed.CacheWrite, listed.Output),
+			"%s costs %s per million tokens by its provider's list, and %s by %s", name, words(listed), words(used), from)
 	}
 }
 

@@ -35,6 +35,7 @@ type patient struct {
 	env     map[string]string
 	cfg     func(*settings.Config)
 	repo    string
+	prices  bool
 }
 
 // web answers every request with a status and a text.
@@ -90,7 +91,7 @@ func newPatient(t *testing.T, manifest []byte, change func(*patient)) []Diagnosi
 	if !p.sandbox {
 		o.Workspaces = workspacetest.New(t, workspacetest.GoAlone)
 	}
-	return Doctor(t.Context(), o, p.repo)
+	return Doctor(t.Context(), o, p.repo, p.prices)
 }
 
 // withSettings is a repository with these settings.
@@ -594,5 +595,36 @@ func TestDoctorTellsOfCgroups(t *testing.T) {
 	if len(list) != 2 || !has(list[:1], "sandbox", GradeOK, "each command has a cgroup") || list[0].Fix != "" ||
 		!has(list[1:], "sandbox", GradeOK, "no controller is here", "Delegate=yes") {
 		t.Errorf("%s", told(list))
+	}
+}
+
+// What models cost is held against their provider's list: those of Forge's
+// table, and those of the settings, which go before it.
+func TestDoctorComparesPrices(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		pricing string
+		set     *settings.ModelPrice
+		grade   Grade
+		words   []string
+	}{
+		"as listed":   {`{"prompt":"0.000003","completion":"0.000015"}`, &settings.ModelPrice{Input: 3, Output: 15}, GradeOK, []string{"$3 for input and $15 for output", "by the settings and by its provider's list"}},
+		"another":     {`{"prompt":"0.000004","completion":"0.000015","input_cache_read":"0.0000004"}`, &settings.ModelPrice{Input: 3, Output: 15}, GradeWarn, []string{"$4 for input", "$3 for input", "openai/gpt-6-sol: {input: 4, cached: 0.4, cache_write: 0, output: 15}"}},
+		"of no list":  {`null`, nil, GradeOK, []string{"$2 for input and $10 for output", "by Forge's table of ", "lists no prices"}},
+		"not Forge's": {`{"prompt":"0.000004","completion":"0.000015"}`, nil, GradeWarn, []string{"by Forge's table of "}},
+	} {
+		list := newPatient(t, nil, func(p *patient) {
+			p.prices = true
+			p.env["FORGE_MODEL"], p.env["OPENAI_API_KEY"] = "openai/gpt-6-sol", "k"
+			p.env["OPENAI_BASE_URL"] = web(t, 200, `{"data":[{"id":"gpt-6-sol","pricing":`+tt.pricing+`}],"choices":[{"message":{"tool_calls":[{"id":"1","function":{"name":"submit","arguments":"{}"}}]}}]}`) + "/v1"
+			p.cfg = func(c *settings.Config) {
+				if tt.set != nil {
+					c.Prices = map[string]settings.ModelPrice{"openai/gpt-6-sol": *tt.set}
+				}
+			}
+		})
+		if !has(list, "model", tt.grade, tt.words...) {
+			t.Errorf("%s:\n%s", name, told(list))
+		}
 	}
 }

@@ -202,7 +202,10 @@ func (s *setup) settingsText(app github.Registered) string {
 	line("# state_dir", "/var/lib/forge", "work trees, caches, the SQLite file")
 	line("# database_url", "postgres://…", "for several machines")
 	b.WriteString("\n")
-	line("model", q(a.Model), "of every role; models: {reviewer: …} sets one by itself")
+	line("model", q(a.Model), "of every role; models: {reviewer: …} sets one alone")
+	if a.Reflector != "" {
+		line("models", "{reflector: "+q(a.Reflector)+"}", "looks back at runs, for much less")
+	}
 	if p := a.provider(); p != "" {
 		if _, err := os.Stat(s.path(modelKeyFile)); err == nil {
 			line(p+"_api_key_file", q(s.path(modelKeyFile)), "")

@@ -21,6 +21,7 @@ import (
 
 	"forge/cmd/forge/settings"
 	"forge/github"
+	"forge/pipeline/agent"
 )
 
 // Options say what is to be set up, and how people are asked.
@@ -53,6 +54,8 @@ type Answers struct {
 	Poll   bool   // GitHub cannot reach it
 	Model  string // provider/model
 	Base   string // the address of an OpenAI-compatible server; "": the provider's own
+
+	Reflector string `json:",omitempty"` // a much cheaper model of the same provider, where it has one
 }
 
 // stateLife is how long a registration may take, as GitHub's codes live.
@@ -199,6 +202,7 @@ func (s *setup) settle(ctx context.Context, a Answers, key string) error {
 	if err := s.try(ctx, a, key); err != nil {
 		return err
 	}
+	a.Reflector = agent.Cheaper(ctx, a.Model, agent.CredentialsOf(a.provider(), key, a.Base))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.p.App != nil || s.done {

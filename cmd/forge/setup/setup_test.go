@@ -311,16 +311,17 @@ func TestInterruptedAtEveryStep(t *testing.T) {
 }
 
 // Covers D1: with the model's key in the environment, where the help says that it is
-// taken from, the set-up ends well, and so does a second start.
+// taken from, the set-up ends well, and so does a second start; what looks back at runs is a
+// much cheaper model of the provider.
 func TestKeyInTheEnvironment(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	model := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(rw, `{"data":[{"id":"x"}],"id":"x","model":"x","choices":[{"message":{"role":"assistant","tool_calls":[{"id":"1","function":{"name":"submit","arguments":"{}"}}]}}]}`)
+		fmt.Fprint(rw, `{"data":[{"id":"gpt-6-sol"},{"id":"gpt-6-luna"}],"id":"x","model":"x","choices":[{"message":{"role":"assistant","tool_calls":[{"id":"1","function":{"name":"submit","arguments":"{}"}}]}}]}`)
 	}))
 	t.Cleanup(model.Close)
 	o := w.options()
-	o.Answers.Model, o.Answers.Base, o.Key = "openai/x", model.URL+"/v1", "sk-of-the-environment"
+	o.Answers.Model, o.Answers.Base, o.Key = "openai/gpt-6-sol", model.URL+"/v1", "sk-of-the-environment"
 	of := o.Getenv
 	o.Getenv = func(name string) string {
 		if name == "OPENAI_API_KEY" {
@@ -343,6 +344,10 @@ func TestKeyInTheEnvironment(t *testing.T) {
 	w.install()
 	if err := st.end(); err != nil {
 		t.Fatal(err)
+	}
+	cfg, err := settings.Server(filepath.Join(w.dir, "forge.yml"), o.Getenv)
+	if got := cfg.Run.Models["reflector"]; err != nil || got != "openai/gpt-6-luna" {
+		t.Errorf("what looks back is %q, %v; want the provider's much cheaper model", got, err)
 	}
 }
 
