@@ -48,9 +48,12 @@ func withoutThought(text string) string {
 }
 
 // toolNamed is the tool that a name means: "functions.read", "read<|channel|>commentary"
-// and "read_file" hold one name of a tool each.
+// and "read_file" hold one name of a tool each. Each tool that hands in a result may be called
+// submit.
 func toolNamed(name string, tools []Tool) string {
-	known := func(s string) bool { return slices.ContainsFunc(tools, func(t Tool) bool { return t.Name == s }) }
+	known := func(s string) bool {
+		return s == "submit" && len(tools) > 0 || slices.ContainsFunc(tools, func(t Tool) bool { return t.Name == s })
+	}
 	if known(name) {
 		return name
 	}

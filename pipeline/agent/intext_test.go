@@ -116,3 +116,18 @@ func TestFieldsGrow(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// A name means the one tool that it holds; what hands in a result may be called submit.
+func TestToolNamed(t *testing.T) {
+	t.Parallel()
+	tools := []Tool{{Name: "read"}, {Name: "search"}, {Name: submitCriteria}, {Name: submitReview}}
+	for said, want := range map[string]string{
+		"read": "read", "functions.read": "read", "read_file": "read", "Read": "read", "read_or_search": "read_or_search", "write": "write",
+		"submit": "submit", "functions.submit": "submit", "submit<|channel|>commentary": "submit",
+		"submit_review": "submit_review", "functions.submit_review": "submit_review", "submit_findings": "submit",
+	} {
+		if got := toolNamed(said, tools); got != want {
+			t.Errorf("%q means %q, want %q", said, got, want)
+		}
+	}
+}
