@@ -58,9 +58,10 @@ func (m *remote) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	names, listed := modelNames(a.body)
+	known, listed := readModels(a.body)
+	_, there := known.find(m.name)
 	switch {
-	case f == nil && listed && contains(names, m.name):
+	case f == nil && listed && there:
 		return nil
 	case f == nil && listed:
 		path, _, _ := strings.Cut(list, "?")
@@ -72,7 +73,7 @@ func (m *remote) check(ctx context.Context) error {
 			return nil
 		}
 		if f.kind == kindModel || f.kind == kindURL {
-			return m.unknown(names)
+			return m.unknown(known.names())
 		}
 		return f
 	case f != nil && (f.kind == kindKey || f.kind == kindCredit || f.kind.passes()):
@@ -137,30 +138,4 @@ func (m *remote) slow(ctx context.Context) error {
 	}
 	f := &failure{kind: kindSilent, said: "did not answer in time"}
 	return f.describe(m.endpoint, m.name)
-}
-
-// modelNames reads a list of models; ok is false for anything else.
-func modelNames(body []byte) (names []string, ok bool) {
-	var in struct {
-		Data []struct {
-			ID string `json:"id"`
-		} `json:"data"`
-	}
-	if json.Unmarshal(body, &in) != nil || in.Data == nil {
-		return nil, false
-	}
-	for _, d := range in.Data {
-		names = append(names, d.ID)
-	}
-	return names, true
-}
-
-// contains reports whether a provider has a model; some write a prefix before it.
-func contains(names []string, model string) bool {
-	for _, n := range names {
-		if n == model || strings.TrimPrefix(n, "models/") == model {
-			return true
-		}
-	}
-	return false
 }

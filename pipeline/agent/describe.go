@@ -36,21 +36,12 @@ func (m *remote) described(ctx context.Context) {
 func (m *remote) contextTokens(ctx context.Context) int64 {
 	ctx, cancel := context.WithTimeout(ctx, describeWithin)
 	defer cancel()
-	var list struct {
-		Data []struct {
-			ID      string `json:"id"`
-			Len     int64  `json:"max_model_len"`
-			Context int64  `json:"context_length"`
-			Window  int64  `json:"context_window"`
-		} `json:"data"`
-	}
-	if !m.tell(ctx, m.endpoint, http.MethodGet, m.dialect.models(), nil, &list) {
+	list := m.list(ctx)
+	if list == nil {
 		return 0 // nobody is there, or it is not for everybody to ask
 	}
-	for _, d := range list.Data {
-		if n := max(d.Len, d.Context, d.Window); n > 0 && contains([]string{d.ID}, m.name) {
-			return n
-		}
+	if l, _ := list.find(m.name); max(l.Len, l.Context, l.Window) > 0 {
+		return max(l.Len, l.Context, l.Window)
 	}
 	root := *m.endpoint
 	root.base = strings.TrimSuffix(root.base, "/v1")

@@ -15,7 +15,7 @@ func TestProvidersList(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/api/v1/models" || r.URL.Path == "/v1/models" {
-			io.WriteString(w, `{"data":[{"id":"vendor/big","pricing":{"prompt":"0.000003","completion":"0.000015","input_cache_read":"0.0000003"}},{"id":"vendor/free","pricing":{"prompt":"0","completion":"0"}},
+			io.WriteString(w, `{"data":[{"id":"vendor/big","pricing":{"prompt":"0.000003","completion":"0.000015","input_cache_read":"0.0000003"}},{"id":"vendor/free","context_length":"8k","pricing":{"prompt":0,"completion":"0"}},
 				{"id":"plain"},{"id":"gpt-6-sol"},{"id":"gpt-6.1-terra"},{"id":"gpt-6-luna"},{"id":"gpt-5.4-nano"},{"id":"unheard-of"},{"id":"claude-opus-5-5"},{"id":"claude-sonnet-5-5"}]}`)
 			return
 		}

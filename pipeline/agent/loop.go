@@ -107,6 +107,9 @@ func (p *phase) converse(ctx context.Context, s spec) error {
 	if err != nil {
 		return err
 	}
+	if s.forms == nil {
+		s.forms = []tool{{name: "submit", schema: s.result}}
+	}
 	c := &conversation{spec: s, p: p, model: m, modelName: name, seen: map[string]bool{},
 		box: toolbox{ws: p.job.Workspace, base: p.job.Run.Base, timeout: time.Duration(p.job.Run.Config.Tests.TimeoutMinutes) * time.Minute}}
 	c.price, _ = p.agent.prices.Find(name) // a model without a price is shown without one
@@ -225,34 +228,21 @@ func (c *conversation) describe() []Tool {
 	for _, t := range c.tools {
 		out = append(out, t.describe())
 	}
-	for _, t := range c.submits() {
+	for _, t := range c.forms {
 		out = append(out, t.describe())
 	}
 	return out
 }
 
-// submits are the tools that hand in a result.
-func (c *conversation) submits() []tool {
-	if c.forms == nil {
-		return []tool{{name: "submit", schema: c.result}}
-	}
-	return c.forms
-}
-
 // own names the tool that this conversation ends with.
 func (c *conversation) own() string {
-	for _, t := range c.submits() {
-		if t.name != c.other {
-			return t.name
-		}
-	}
-	return "submit"
+	return c.forms[slices.IndexFunc(c.forms, func(t tool) bool { return t.name != c.other })].name
 }
 
 // handsIn reports whether a tool hands in this conversation's result. Each of them may be
 // called submit, which is what models call them anyway.
 func (c *conversation) handsIn(name string) bool {
-	return name == "submit" || name != c.other && slices.ContainsFunc(c.submits(), func(t tool) bool { return t.name == name })
+	return name == "submit" || name != c.other && slices.ContainsFunc(c.forms, func(t tool) bool { return t.name == name })
 }
 
 // act carries out what the model wants and puts the results into the memory.
