@@ -46,15 +46,12 @@ func (m *remote) contextTokens(ctx context.Context) int64 {
 	root := *m.endpoint
 	root.base = strings.TrimSuffix(root.base, "/v1")
 	var props struct {
-		Context  int64 `json:"n_ctx"`
 		Settings struct {
 			Context int64 `json:"n_ctx"`
 		} `json:"default_generation_settings"`
 	}
-	if m.tell(ctx, &root, http.MethodGet, "/props", nil, &props) {
-		if n := max(props.Context, props.Settings.Context); n > 0 {
-			return n
-		}
+	if m.tell(ctx, &root, http.MethodGet, "/props", nil, &props) && props.Settings.Context > 0 {
+		return props.Settings.Context
 	}
 	var loaded struct {
 		Models []struct {

@@ -603,6 +603,10 @@ func (d *doctor) model(ctx context.Context) {
 		} else {
 			d.ok("model", "%s calls tools (%s; %s)", name, strings.Join(roles, ", "), able)
 		}
+		if able.Context > 0 && able.Context < smallContext {
+			d.say("model", GradeWarn, fmt.Sprintf("let it hold %d or more (Ollama: OLLAMA_CONTEXT_LENGTH, or num_ctx of the model; llama.cpp: -c; vLLM: --max-model-len)", smallContext),
+				"%s has a context of %d tokens: files, outputs and answers of a run hardly fit into it", name, able.Context)
+		}
 		used, known := prices.Find(name)
 		from := "Forge's table of " + asOf
 		if own, set := c.Prices[name]; set {
@@ -616,6 +620,10 @@ func (d *doctor) model(ctx context.Context) {
 		}
 	}
 }
+
+// smallContext is what a model's context should hold, in tokens: a run's first prompts take some
+// 4,000, its answers up to 16,000.
+const smallContext = 32_768
 
 // price holds what a model is taken to cost, and where that is from, against its provider's list.
 func (d *doctor) price(ctx context.Context, name string, used agent.Price, from string) {

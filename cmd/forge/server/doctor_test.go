@@ -598,6 +598,20 @@ func TestDoctorTellsOfCgroups(t *testing.T) {
 	}
 }
 
+// A context in which a run hardly fits is told, with the settings that help.
+func TestDoctorSeesASmallContext(t *testing.T) {
+	t.Parallel()
+	for tokens, want := range map[string]bool{"8192": true, "131072": false, "null": false} {
+		list := newPatient(t, nil, func(p *patient) {
+			p.env["FORGE_MODEL"] = "openai/small"
+			p.env["OPENAI_BASE_URL"] = web(t, 200, `{"data":[{"id":"small","max_model_len":`+tokens+`}],"choices":[{"message":{"tool_calls":[{"id":"1","function":{"name":"submit","arguments":"{}"}}]}}]}`) + "/v1"
+		})
+		if has(list, "model", GradeWarn, "a context of 8192 tokens", "OLLAMA_CONTEXT_LENGTH", "--max-model-len") != want {
+			t.Errorf("%s:\n%s", tokens, told(list))
+		}
+	}
+}
+
 // What models cost is held against their provider's list: those of Forge's
 // table, and those of the settings, which go before it.
 func TestDoctorComparesPrices(t *testing.T) {
