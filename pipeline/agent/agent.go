@@ -136,13 +136,14 @@ func New(o Options) (*Agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new agent: %w", err)
 	}
+	maps.Copy(builtin, o.Prices)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	return &Agent{opts: o, prices: builtin.over(o.Prices), models: map[string]Model{}, pools: map[string]*fair.Pool{}}, nil
+	return &Agent{opts: o, prices: builtin, models: map[string]Model{}, pools: map[string]*fair.Pool{}}, nil
 }
 
 // Plan asks the planner for a plan with acceptance criteria, or for a question

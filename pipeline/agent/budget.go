@@ -3,7 +3,6 @@ package agent
 import (
 	_ "embed"
 	"fmt"
-	"maps"
 	"math"
 	"strings"
 	"sync"
@@ -51,12 +50,6 @@ func readPrices(src []byte) (Prices, string, error) {
 		}
 	}
 	return file.Models, file.AsOf, nil
-}
-
-func (p Prices) over(other Prices) Prices {
-	out := maps.Clone(p)
-	maps.Copy(out, other)
-	return out
 }
 
 // dated matches the date that a snapshot of a model carries in its name.

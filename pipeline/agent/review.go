@@ -380,7 +380,7 @@ func (v *reviewing) judge(ctx context.Context, i int, d *docket, met []pipeline.
 	w.data("Stage one found", b.String())
 	w.data("Dismissed by maintainers; not to be reported again unless the code changed", dismissed(p.job.Run)).recall().lastFault()
 	w.data("Open findings, to be ruled on", p.claimList(d.claims))
-	w.say("%s", promptText("quality"))
+	w.say("%s", promptText("quality")).say("%s", promptText("findings"))
 	if len(d.claims) > 0 {
 		w.say("%s", promptText("rulings"))
 	}

@@ -144,7 +144,7 @@ func TestPrices(t *testing.T) {
 	if err != nil || asOf == "" {
 		t.Fatal(asOf, err)
 	}
-	p = p.over(Prices{"openai/mine": {Input: 1, Output: 2}})
+	p["openai/mine"] = Price{Input: 1, Output: 2}
 	for _, tt := range []struct {
 		model string
 		usage pipeline.Usage

@@ -51,7 +51,7 @@ func (v *reviewing) through(ctx context.Context, l lens.Lens, i int) (judgement,
 	w := v.prompt(i)
 	w.data("Dismissed by maintainers; not to be reported again unless the code changed", dismissed(p.job.Run)).recall().lastFault()
 	w.data("Reported before and still open; known, not to be reported again", reported(p.job.Run))
-	w.say("%s", promptText("view_"+string(l))).say("%s", promptText("view"))
+	w.say("%s", promptText("view_"+string(l))).say("%s", promptText("view")).say("%s", promptText("findings"))
 	if n := len(v.reading.Parts); n > 1 {
 		w.say("This is part %d of %d: report what you find in the files of this part.", i+1, n)
 	}
