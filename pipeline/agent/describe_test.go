@@ -16,7 +16,7 @@ import (
 
 // A server's own description holds a request to what the model's context has room for. It is
 // asked once; one that describes nothing is asked for as much as is wanted, and what the
-// settings say goes before.
+// settings say goes before. Covers I1.
 func TestContextDescribed(t *testing.T) {
 	t.Parallel()
 	const list = `{"object":"list","data":[{"id":"other","max_model_len":1},{"id":"llama","object":"model"%s}]}`
@@ -76,7 +76,7 @@ func TestContextDescribed(t *testing.T) {
 }
 
 // A server that cuts prompts and says nothing is found by its count, and named once with what
-// helps. What it keeps of the prompt before it may leave out.
+// helps. What it keeps of the prompt before it may leave out. Covers I1.
 func TestCutPrompts(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -8,12 +8,13 @@ import (
 )
 
 // What the planner reads of the files of its plan, the implementer is shown as it stands; a
-// part of a part is not shown twice, and other files are not. Covers I1.
+// part of a part is not shown twice, and other files are not. What a tool gave has its tokens and
+// its price in its event. Covers I1.
 func TestPlannersExcerpts(t *testing.T) {
 	t.Parallel()
 	run := newRun()
-	ws := newWorkspace(t, map[string]string{"calc.go": "package calc\n\nfunc Sub() {}\n", "other.go": "package other\n"})
-	a := newAgent(t, "tape:x", tapeModel(t, `-- planner 0/1 --
+	ws, log := newWorkspace(t, map[string]string{"calc.go": "package calc\n\nfunc Sub() {}\n", "other.go": "package other\n"}), &eventLog{}
+	a := newAgent(t, "anthropic/claude-opus-5-5", tapeModel(t, `-- planner 0/1 --
 >>> read
 path: ./calc.go
 from: 3
@@ -39,9 +40,20 @@ excerpts: [{file: other.go}]
 >>> submit
 summary: s
 `))
-	plan, _, err := a.Plan(t.Context(), job(run, pipeline.PhaseRef{Phase: pipeline.PhasePlan, Attempt: 1}, ws, nil))
+	plan, _, err := a.Plan(t.Context(), job(run, pipeline.PhaseRef{Phase: pipeline.PhasePlan, Attempt: 1}, ws, log))
 	if want := []pipeline.Excerpt{{File: "calc.go", From: 2}}; err != nil || !slices.Equal(plan.Excerpts, want) {
 		t.Fatalf("excerpts %+v, %v; want %+v", plan.Excerpts, err, want)
+	}
+	used := 0
+	for _, e := range log.events {
+		if u := e.Data.Tool; u != nil {
+			if used++; u.Tokens == 0 || u.MicroUSD != 4*u.Tokens { // $4 a million
+				t.Errorf("%s took %d tokens and %d micro-USD", u.Tool, u.Tokens, u.MicroUSD)
+			}
+		}
+	}
+	if used != 5 {
+		t.Errorf("%d tools were used, want 5", used)
 	}
 	run.Plan, run.Iterations = &plan, []pipeline.Iteration{{Number: 1}}
 	ws = newWorkspace(t, map[string]string{"calc.go": "package calc\n\nfunc Sub() {}\n"})
@@ -51,6 +63,7 @@ summary: s
 }
 
 // A result goes in by the tool of its own stage, or by submit; a question goes in by ask.
+// Covers B2.
 func TestToolsThatHandIn(t *testing.T) {
 	t.Parallel()
 	run := newRun()

@@ -128,6 +128,7 @@ func shownRequest(r Request) string {
 
 // What each role is told and given to begin with stands in testdata/first, to be read as
 // prose; `go test ./pipeline/agent -run First -update` writes it.
+// Covers I1, T5.
 func TestFirstRequests(t *testing.T) {
 	t.Parallel()
 	requests := firstRequests(t)

@@ -10,7 +10,7 @@ import (
 )
 
 // What a model costs is read from its provider's list where that has prices; a much cheaper
-// one is one that the provider lists and whose price is known.
+// one is one that the provider lists and whose price is known. Covers L2.
 func TestProvidersList(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

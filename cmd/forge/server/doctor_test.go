@@ -598,7 +598,7 @@ func TestDoctorTellsOfCgroups(t *testing.T) {
 	}
 }
 
-// A context in which a run hardly fits is told, with the settings that help.
+// Covers D2: a context in which a run hardly fits is told, with the settings that help.
 func TestDoctorSeesASmallContext(t *testing.T) {
 	t.Parallel()
 	for tokens, want := range map[string]bool{"8192": true, "131072": false, "null": false} {
@@ -612,7 +612,7 @@ func TestDoctorSeesASmallContext(t *testing.T) {
 	}
 }
 
-// What models cost is held against their provider's list: those of Forge's
+// Covers D2: what models cost is held against their provider's list: those of Forge's
 // table, and those of the settings, which go before it.
 func TestDoctorComparesPrices(t *testing.T) {
 	t.Parallel()
