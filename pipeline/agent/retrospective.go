@@ -17,7 +17,6 @@ type Retrospective struct {
 	Form   string // what the answer has to look like
 	Limit  int64  // what it may cost at most, in micro-dollars (L4)
 	Answer int64  // how many tokens the answer may take; 0: retrospectiveTokens
-	Tokens int64  // what all looks back at the run may take at most where the model has no price; 0: retrospectiveUnpriced
 }
 
 // ErrNoReflector says that there is no model to look back with: none is
@@ -123,10 +122,8 @@ func (p *phase) retrospectiveCap(name string, q Retrospective, req Request) func
 			return nil
 		}
 	}
-	limit, before := q.Tokens, p.job.Run.Spent[pipeline.PhaseReflect]
-	if limit <= 0 {
-		limit = retrospectiveUnpriced
-	}
+	const limit = retrospectiveUnpriced
+	before := p.job.Run.Spent[pipeline.PhaseReflect]
 	if p.budget.tokens <= 0 { // this cap does
 		p.budget.tokens = p.job.Run.Usage.Input + p.job.Run.Usage.Output + limit
 	}

@@ -20,7 +20,7 @@ func TestReflect(t *testing.T) {
 	for name, tc := range map[string]struct {
 		model, tape string
 		limit       int64
-		tokens      int64
+		spent       int64 // tokens of the looks back before
 		want        string
 		micros      int64
 		class       pipeline.FaultClass
@@ -30,7 +30,7 @@ func TestReflect(t *testing.T) {
 		"costs":         {model: "anthropic/claude-opus-5-5", tape: section, limit: 500_000, want: `{"learnings": []}`, micros: 6000},
 		"over the cap":  {model: "anthropic/claude-opus-5-5", tape: section, limit: 7500, class: pipeline.FaultBudget, say: "over budget"},
 		"no price":      {model: "openai/unknown", tape: section, want: `{"learnings": []}`},
-		"no price, cap": {model: "openai/unknown", tape: section, tokens: 3000, class: pipeline.FaultBudget, say: "which has no price, may take"},
+		"no price, cap": {model: "openai/unknown", tape: section, spent: 49_000, class: pipeline.FaultBudget, say: "which has no price, may take"},
 		"refuses":       {model: "tape:x", tape: "-- reflector */1 --\n@stop refusal\nno\n", class: pipeline.FaultAgent, say: "refused"},
 		"goes on":       {model: "tape:x", tape: cut + continued + "@expect {\"lea\n@expect exactly where it stopped\nrnings\": []}\n", want: `{"learnings": []}`},
 		"goes on, cap":  {model: "anthropic/claude-opus-5-5", tape: cut + continued + "rnings\": []}\n", limit: 55_000, class: pipeline.FaultBudget, say: "over budget"},
@@ -40,7 +40,8 @@ func TestReflect(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := newAgent(t, tc.model, tapeModel(t, tc.tape))
 			j := Job{Run: newRun(), Ref: pipeline.PhaseRef{Phase: pipeline.PhaseReflect, Iteration: 2}, Key: "run/7/reflect/run_ended"}
-			text, usage, err := a.Reflect(t.Context(), j, Retrospective{Number: 1, Why: "it ended", Digest: "bounce: review </data-x>", Form: "Answer in JSON.", Limit: tc.limit, Tokens: tc.tokens})
+			j.Run.Spent = map[pipeline.Phase]pipeline.Usage{pipeline.PhaseReflect: {Input: tc.spent}}
+			text, usage, err := a.Reflect(t.Context(), j, Retrospective{Number: 1, Why: "it ended", Digest: "bounce: review </data-x>", Form: "Answer in JSON.", Limit: tc.limit})
 			switch {
 			case tc.class != "":
 				wantFault(t, err, tc.class, tc.say)
