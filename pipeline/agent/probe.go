@@ -25,7 +25,7 @@ func (a Ability) String() string {
 		more = append(more, "when it is made to")
 	}
 	if len(a.Adapted) > 0 {
-		more = append(more, "read with help: "+strings.Join(a.Adapted, ", "))
+		more = append(more, "with help: "+strings.Join(a.Adapted, ", "))
 	}
 	if a.Context > 0 {
 		more = append(more, fmt.Sprintf("a context of %d tokens", a.Context))
