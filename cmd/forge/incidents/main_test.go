@@ -1,0 +1,9 @@
+package incidents_test
+
+import (
+	"testing"
+
+	"forge/pipeline/sandbox/sandboxtest"
+)
+
+func TestMain(m *testing.M) { sandboxtest.Waiting(m, 8) }
