@@ -21,6 +21,9 @@ func (r *Run) applyLife(e Event) bool {
 			return true
 		}
 		why := "review and tests passed on " + text.ShortSHA(r.Head)
+		if r.Unread() {
+			why = "tests passed on " + text.ShortSHA(r.Head) + ", and nobody has reviewed it"
+		}
 		if who := r.letPass(); who != "" {
 			why += "; " + who
 		}

@@ -203,6 +203,15 @@ type Review struct {
 	LockedAlone []string            `json:"locked_alone,omitempty"` // what lock files say else than the base's, and no manifest asks for
 }
 
+// Unread reports whether nobody read anything of the change: its model is asked for code alone.
+func (r *Review) Unread() bool { return !r.Ruled && len(r.Reviewed) == 0 && len(r.NotReviewed) > 0 }
+
+// Unread reports whether nobody read anything of the change as it is now.
+func (r *Run) Unread() bool {
+	it := r.Current()
+	return it != nil && it.Review != nil && it.Review.Unread()
+}
+
 // SuppressedFinding is a finding that was not posted, and why.
 type SuppressedFinding struct {
 	Finding  Finding `json:"finding"`

@@ -317,6 +317,9 @@ func completed(run *pipeline.Run, d pipeline.Data) line {
 		l.text = fmt.Sprintf("commit %.7s: %s", d.Implementation.Head, text.Clip(text.FirstLine(d.Implementation.Summary), 100))
 	case d.Review != nil:
 		l.text = "approved"
+		if d.Review.Unread() {
+			l.text = "not reviewed: " + text.Clip(d.Review.NotReviewed[0].Why, 200)
+		}
 		if n := len(d.Review.Blocking()); n > 0 {
 			l.text = fmt.Sprintf("changes requested, %d of %d findings block", n, len(d.Review.Findings))
 		} else if it := run.Current(); it != nil && it.Review != nil {

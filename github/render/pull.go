@@ -88,6 +88,9 @@ func (v Renderer) verdict() string {
 		if who := v.letPass(); who != "" {
 			return quoted("NOTE", "**Verified** on "+v.commit(r.Head)+strings.ReplaceAll(who, ";", ", with")+"; see below.")
 		}
+		if r.Unread() {
+			return quoted("NOTE", "**Tested, not reviewed**: the tests passed on "+v.commit(r.Head)+", and nobody has read the change.")
+		}
 		return quoted("TIP", "**Verified**: review and tests both passed on "+v.commit(r.Head)+".")
 	case pipeline.StateAccepted:
 		return quoted("WARNING", "**Accepted with known issues** by a human, not verified: see below.")

@@ -150,6 +150,16 @@ func TestRenderCheck(t *testing.T) {
 			s.Tests(1, 1)
 			s.Verified()
 		}, "success"},
+		{"tested, and read by nobody", func(s *rendertest.Story) {
+			s.Plan()
+			s.Implement(1, 0, 1, "x")
+			s.Phase(pipeline.PhaseReview, 1, pipeline.Data{Review: &pipeline.Review{Head: s.Run.Head, NotReviewed: []pipeline.Skipped{{Path: "a.py", Why: "it is so"}}}})
+			s.Tests(1, 1)
+			s.Verified()
+			if v := testView(s.Run); !strings.Contains(s.Run.Ended, "nobody has reviewed it") || !strings.Contains(v.PullBody(), "**Tested, not reviewed**") {
+				s.T.Errorf("it ended with %q, and the pull request says\n%s", s.Run.Ended, v.PullBody())
+			}
+		}, "neutral"},
 		{"verified without tests of this head is not green", func(s *rendertest.Story) { s.Bounced(); s.Verified() }, "neutral"},
 	} {
 		s := rendertest.New(t)

@@ -56,6 +56,9 @@ func (v Renderer) Flat(it *pipeline.Iteration, d Draft) Draft {
 func (v Renderer) reviewBody(it *pipeline.Iteration, summed []pipeline.Finding) string {
 	r := it.Review
 	verdict := "✅ nothing that blocks"
+	if r.Unread() {
+		verdict = "⚠️ there was none"
+	}
 	if n := len(r.Blocking()); n > 0 {
 		verdict = "❌ " + text.Plural(n, "finding blocks", "findings block")
 	}
@@ -392,6 +395,9 @@ func (v Renderer) Check() CheckState {
 		if c := r.Current(); c != nil && c.Review != nil && c.Tests != nil && c.Review.Head == r.Head && c.Tests.Head == r.Head && c.Tests.OK() {
 			if m := r.Mergeable; m != nil && m.Conflict {
 				return done("action_required", "Verified, but it conflicts with "+v.line(r.Repo.DefaultBranch, 100)+" by now")
+			}
+			if r.Unread() {
+				return done("neutral", fmt.Sprintf("Tested, not reviewed: %d tests passed", c.Tests.Passed))
 			}
 			return done("success", fmt.Sprintf("Verified in %s: %d tests passed%s", text.Plural(c.Number, "iteration", "iterations"), c.Tests.Passed, v.letPass()))
 		}

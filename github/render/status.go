@@ -29,6 +29,9 @@ func (v Renderer) headline() string {
 	case pipeline.StateStopped:
 		return "⏸️ Forge was stopped"
 	case pipeline.StateVerified:
+		if r.Unread() {
+			return "⚠️ Done: tested, and not reviewed" + v.released()
+		}
 		return "✅ Done: reviewed and tested" + v.released()
 	case pipeline.StateAccepted:
 		return "☑️ Accepted with known issues" + v.released()

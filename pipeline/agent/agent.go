@@ -153,6 +153,9 @@ func New(o Options) (*Agent, error) {
 func (a *Agent) Plan(ctx context.Context, j Job) (pipeline.Plan, pipeline.Usage, error) {
 	p := a.phase(j, pipeline.PhasePlan)
 	defer p.release()
+	if model, ok := p.plain(rolePlanner); ok {
+		return p.plainPlan(ctx, model), p.usage, ctx.Err()
+	}
 	plan, err := p.plan(ctx)
 	return plan, p.usage, err
 }
@@ -162,6 +165,10 @@ func (a *Agent) Plan(ctx context.Context, j Job) (pipeline.Plan, pipeline.Usage,
 func (a *Agent) Implement(ctx context.Context, j Job) (pipeline.Implementation, pipeline.Usage, error) {
 	p := a.phase(j, pipeline.PhaseImplement)
 	defer p.release()
+	if model, ok := p.plain(roleImplementer); ok {
+		impl, err := p.plainImplement(ctx, model)
+		return impl, p.usage, err
+	}
 	impl, err := p.implement(ctx)
 	return impl, p.usage, err
 }
@@ -171,6 +178,9 @@ func (a *Agent) Implement(ctx context.Context, j Job) (pipeline.Implementation, 
 func (a *Agent) Review(ctx context.Context, j Job) (pipeline.Review, pipeline.Usage, error) {
 	p := a.phase(j, pipeline.PhaseReview)
 	defer p.release()
+	if model, ok := p.plain(roleReviewer); ok {
+		return p.unreviewed(model), p.usage, ctx.Err()
+	}
 	review, err := p.review(ctx)
 	return review, p.usage, err
 }
@@ -181,6 +191,9 @@ func (a *Agent) View(ctx context.Context, j Job, l lens.Lens) (pipeline.Review, 
 	p := a.phase(j, pipeline.PhaseReview)
 	p.series = string(l) + "/"
 	defer p.release()
+	if model, ok := p.plain(roleReviewer); ok {
+		return pipeline.Review{Head: j.Run.Head, Summary: model + " reviews nothing (form: plain)."}, p.usage, ctx.Err()
+	}
 	review, err := p.view(ctx, l)
 	return review, p.usage, err
 }
@@ -189,6 +202,9 @@ func (a *Agent) View(ctx context.Context, j Job, l lens.Lens) (pipeline.Review, 
 func (a *Agent) Analyse(ctx context.Context, j Job) ([]pipeline.Failure, pipeline.Usage, error) {
 	p := a.phase(j, pipeline.PhaseTest)
 	defer p.release()
+	if _, ok := p.plain(roleTester); ok { // the implementer is shown what they say
+		return j.Failures, p.usage, ctx.Err()
+	}
 	failures, err := p.analyse(ctx)
 	return failures, p.usage, err
 }
@@ -201,6 +217,9 @@ func (a *Agent) JustifyTests(ctx context.Context, j Job, list []pipeline.TestCha
 	p := a.phase(j, pipeline.PhaseTest)
 	p.series = "justify/"
 	defer p.release()
+	if _, ok := p.plain(roleReviewer); ok { // nobody says that a test had to change
+		return list, p.usage, ctx.Err()
+	}
 	out, err := p.justify(ctx, list)
 	return out, p.usage, err
 }

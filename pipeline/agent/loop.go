@@ -107,6 +107,10 @@ func (p *phase) converse(ctx context.Context, s spec) error {
 	if err != nil {
 		return err
 	}
+	if p.agent.limits(name).form(name, m) == FormPlain {
+		return &pipeline.Fault{Class: pipeline.FaultProvider, Final: true,
+			Message: fmt.Sprintf("the %s works with tools, and %s is asked for code alone: set models.%s to a larger model, or model_limits.%[2]s.form to tools", s.name, name, s.role)}
+	}
 	if s.forms == nil {
 		s.forms = []tool{{name: "submit", schema: s.result}}
 	}

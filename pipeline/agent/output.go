@@ -18,9 +18,10 @@ const (
 
 // Limits are those of a model. A zero is not known, or not set.
 type Limits struct {
-	OutputTokens    int // the most that an answer may have, reasoning left out
-	ContextTokens   int // of prompt and answer together; 0: the provider is asked
-	ReasoningTokens int // how much it may reason for one answer; 0: by role where the model takes an effort, else as its provider likes
+	OutputTokens    int    // the most that an answer may have, reasoning left out
+	ContextTokens   int    // of prompt and answer together; 0: the provider is asked
+	ReasoningTokens int    // how much it may reason for one answer; 0: by role where the model takes an effort, else as its provider likes
+	Form            string // FormTools or FormPlain; "": as its name and its window say
 }
 
 // Reasoning by role, of models that take an effort: who plans or judges thinks more, and who

@@ -12,15 +12,19 @@ import (
 
 // Ability is what a model was seen to do in a conversation of two turns.
 type Ability struct {
+	Form    string   // how it is asked
 	Forced  bool     // it calls a tool only when it is made to
 	Adapted []string // what had to be done so that it could be read
 	Context int64    // tokens that its context holds; 0: its server does not say
 	Took    time.Duration
 }
 
-// String says it for people, after "calls tools".
+// String says it for people.
 func (a Ability) String() string {
-	var more []string
+	more := []string{"calls tools"}
+	if a.Form == FormPlain {
+		return fmt.Sprintf("is asked for code alone, without plan and review; %.1fs an answer", a.Took.Seconds())
+	}
 	if a.Forced {
 		more = append(more, "when it is made to")
 	}
@@ -35,9 +39,10 @@ func (a Ability) String() string {
 }
 
 // Probe is Check, and then a short conversation with a tool as runs hold it, for a few
-// hundred tokens. A model that comes through it can be used; the error of one that does
-// not is what a run would end with. A tape is not asked.
-func Probe(ctx context.Context, name string, c Credentials) (Ability, error) {
+// hundred tokens; of a model that is asked in the plain form, a question. A model that comes
+// through it can be used; the error of one that does not is what a run would end with. A tape
+// is not asked.
+func Probe(ctx context.Context, name string, l Limits, c Credentials) (Ability, error) {
 	p := NewProviders(ProviderOptions{Credentials: c, Attended: true})
 	if err := p.Check(ctx, name); err != nil || strings.HasPrefix(name, "tape:") {
 		return Ability{}, err
@@ -46,8 +51,19 @@ func Probe(ctx context.Context, name string, c Credentials) (Ability, error) {
 	if err != nil {
 		return Ability{}, final("%v", err)
 	}
-	var out Ability
+	out := Ability{Form: l.form(name, m)}
 	begun := p.opts.Now()
+	if out.Form == FormPlain {
+		r, err := m.Complete(ctx, Request{Step: 1, System: promptText("plain"), MaxTokens: 200, Messages: []Message{{Role: "user", Text: "# Task\n\nWrite add(a, b) in Python."}}})
+		switch {
+		case ctx.Err() != nil:
+			return out, m.slow(ctx)
+		case err == nil && r.Text == "":
+			err = final("%s of %s answers with nothing", m.name, m.endpoint.provider)
+		}
+		out.Took = p.opts.Now().Sub(begun)
+		return out, err
+	}
 	read := Tool{Name: "read", Description: "Reads a file.", Schema: object("path", typed("string", "the file"))}
 	submit := Tool{Name: "submit", Description: "Hands in the plan.", Schema: object("summary", typed("string", "the plan, in a sentence"))}
 	req := Request{Step: 1, System: "You are the planner of a small task. Call a tool in every answer.", Tools: []Tool{read, submit}, MaxTokens: 4000,
@@ -66,7 +82,8 @@ func Probe(ctx context.Context, name string, c Credentials) (Ability, error) {
 			return out, err
 		}
 		if len(r.Calls) == 0 {
-			return out, final("%s of %s answers and calls no tool, so it can do no work; it said %q. %s", m.name, m.endpoint.provider, text.ClipBytes(r.Text, 200), whySilent)
+			return out, final("%s of %s answers and calls no tool, so it can do no work with them; it said %q. %s. Or let it be asked for code alone: model_limits.%s.form: plain",
+				m.name, m.endpoint.provider, text.ClipBytes(r.Text, 200), whySilent, name)
 		}
 		for _, a := range r.Adapted {
 			if !slices.Contains(out.Adapted, a) {

@@ -20,7 +20,7 @@ type Retrospective struct {
 }
 
 // ErrNoReflector says that there is no model to look back with: none is
-// configured, or a scripted one that has nothing to say.
+// configured, a scripted one that has nothing to say, or one that is asked for code alone.
 var ErrNoReflector = errors.New("no model looks back at runs")
 
 const (
@@ -84,7 +84,7 @@ func (a *Agent) lookBack(ctx context.Context, j Job, role config.Role, q Retrosp
 	if err != nil {
 		return "", pipeline.Usage{}, err
 	}
-	if tape, ok := m.(*player); ok && !tape.plays(string(role)) {
+	if tape, ok := m.(*player); ok && !tape.plays(string(role)) || a.limits(name).form(name, m) == FormPlain {
 		return "", pipeline.Usage{}, ErrNoReflector
 	}
 	p.budget.role = roleReflector

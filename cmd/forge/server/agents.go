@@ -16,18 +16,24 @@ import (
 // providers, and with them what is known of whether they are there.
 func newAgent(o Options, providers *agent.Providers, db *store.DB) (*agent.Agent, error) {
 	cfg := o.Config
-	prices, limits := agent.Prices{}, map[string]agent.Limits{}
+	prices := agent.Prices{}
 	for model, p := range cfg.Prices {
 		prices[model] = agent.Price{Input: p.Input, Cached: p.Cached, CacheWrite: p.CacheWrite, Output: p.Output}
 	}
-	for model, l := range cfg.ModelLimits {
-		limits[model] = agent.Limits{OutputTokens: l.OutputTokens, ContextTokens: l.ContextTokens, ReasoningTokens: l.ReasoningTokens}
-	}
 	return agent.New(agent.Options{
-		Open: providers.Open, Models: cfg.Run.Models, Prices: prices, Limits: limits,
+		Open: providers.Open, Models: cfg.Run.Models, Prices: prices, Limits: modelLimits(cfg),
 		Tape: db, Log: o.Log, AtOnce: cfg.Parallel.Models,
 		Budget: &budget{day: int64(cfg.DayUSD * 1e6), month: int64(cfg.MonthUSD * 1e6), spent: db.Spent, now: o.clock()},
 	})
+}
+
+// modelLimits are the limits of models, by provider/model.
+func modelLimits(cfg settings.Config) map[string]agent.Limits {
+	out := map[string]agent.Limits{}
+	for model, l := range cfg.ModelLimits {
+		out[model] = agent.Limits{OutputTokens: l.OutputTokens, ContextTokens: l.ContextTokens, ReasoningTokens: l.ReasoningTokens, Form: l.Form}
+	}
+	return out
 }
 
 // checkWithin is how long the look at one model may take.

@@ -586,7 +586,7 @@ func (d *doctor) model(ctx context.Context) {
 		return
 	}
 	for _, name := range names {
-		able, err := agent.Probe(ctx, name, c.Credentials())
+		able, err := agent.Probe(ctx, name, modelLimits(c)[name], c.Credentials())
 		if err != nil {
 			d.say("model", GradeBad, "without it no run goes on", "%v", err)
 			continue
@@ -601,7 +601,7 @@ func (d *doctor) model(ctx context.Context) {
 		if strings.HasPrefix(name, "tape:") {
 			d.ok("model", "%s is there (%s)", name, strings.Join(roles, ", "))
 		} else {
-			d.ok("model", "%s calls tools (%s; %s)", name, strings.Join(roles, ", "), able)
+			d.ok("model", "%s (%s) %s", name, strings.Join(roles, ", "), able)
 		}
 		if able.Context > 0 && able.Context < smallContext {
 			d.say("model", GradeWarn, fmt.Sprintf("let it hold %d or more (Ollama: OLLAMA_CONTEXT_LENGTH, or num_ctx of the model; llama.cpp: -c; vLLM: --max-model-len)", smallContext),

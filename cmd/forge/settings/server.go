@@ -111,9 +111,10 @@ type ModelPrice struct {
 
 // ModelLimits are a model's, in tokens; 0: not set.
 type ModelLimits struct {
-	OutputTokens    int `json:"output_tokens"`
-	ContextTokens   int `json:"context_tokens"`
-	ReasoningTokens int `json:"reasoning_tokens"`
+	OutputTokens    int    `json:"output_tokens"`
+	ContextTokens   int    `json:"context_tokens"`
+	ReasoningTokens int    `json:"reasoning_tokens"`
+	Form            string `json:"form"` // see agent.Limits
 }
 
 // serverFile is forge.yml. Where a variable is named, it goes before the file.

@@ -121,7 +121,7 @@ func (s *setup) try(ctx context.Context, a Answers, key string) error {
 	if key == "" && a.Base == "" && a.provider() != "" {
 		return fmt.Errorf("%s needs the key of its provider", a.Model)
 	}
-	if _, err := agent.Probe(ctx, a.Model, agent.CredentialsOf(a.provider(), key, a.Base)); err != nil {
+	if _, err := agent.Probe(ctx, a.Model, agent.Limits{}, agent.CredentialsOf(a.provider(), key, a.Base)); err != nil {
 		return fmt.Errorf("the model was tried once: %w", err)
 	}
 	return nil
