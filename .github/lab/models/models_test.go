@@ -1,0 +1,130 @@
+package models
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"forge/pipeline"
+	"forge/pipeline/agent"
+	"forge/pipeline/sandbox/sandboxtest"
+	"forge/pipeline/testname"
+)
+
+func TestMain(m *testing.M) { sandboxtest.Main(m) }
+
+// TestTasks holds that every task can be played: it has words, code, tests, and hidden ones.
+func TestTasks(t *testing.T) {
+	t.Parallel()
+	list, err := readTasks(nil)
+	if err != nil || len(list) < 10 {
+		t.Fatalf("%d tasks, %v", len(list), err)
+	}
+	for _, one := range list {
+		code, tests := 0, 0
+		for file := range one.Repo {
+			if testname.IsFile(file) {
+				tests++
+			} else if strings.HasSuffix(file, ".py") || strings.HasSuffix(file, ".go") {
+				code++
+			}
+		}
+		if one.Title == "" || one.Text == "" || code == 0 || tests == 0 || len(one.Hidden) == 0 {
+			t.Errorf("%s has %d files of code, %d of tests, %d hidden: %q", one.Name, code, tests, len(one.Hidden), one.Text)
+		}
+		for file := range one.Hidden {
+			if _, seen := one.Repo[file]; seen || !testname.IsFile(file) {
+				t.Errorf("%s: %s is no hidden test", one.Name, file)
+			}
+		}
+	}
+	if list, err = readTasks([]string{"01", "03"}); err != nil || len(list) != 2 {
+		t.Errorf("%d tasks of two, %v", len(list), err)
+	}
+}
+
+// TestRecordReplay records calls and expects the very bytes back, also where the program hangs
+// up before the answer ends.
+func TestRecordReplay(t *testing.T) {
+	t.Parallel()
+	const answer = "data: {\"choices\":[]}\n\ndata: [DONE]\n\n"
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		io.Copy(w, r.Body)
+		io.WriteString(w, answer)
+	}))
+	defer up.Close()
+	dir := t.TempDir()
+	base, stop, err := record(up.URL+"/v1", dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := []string{"data: 1\n\n", "data: 2\n\n"}
+	post := func(base, body string) string {
+		t.Helper()
+		res, err := http.Post(base+"/chat/completions", "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		out, _ := io.ReadAll(res.Body)
+		return res.Header.Get("Content-Type") + " " + string(out)
+	}
+	var said []string
+	for _, a := range asked {
+		said = append(said, post(base, a))
+	}
+	stop()
+	if base, stop, err = replay(dir); err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	for i := range asked {
+		if got := post(base, "something else"); got != said[i] {
+			t.Errorf("replayed %q, want %q", got, said[i])
+		}
+	}
+	if got := post(base, ""); !strings.Contains(got, "has ended") {
+		t.Errorf("behind its end it says %q", got)
+	}
+	if _, _, err := replay(t.TempDir()); err == nil {
+		t.Error("nothing is replayed")
+	}
+	if _, _, err := record("", dir); err == nil {
+		t.Error("nobody is recorded")
+	}
+}
+
+// TestTable counts what the table says.
+func TestTable(t *testing.T) {
+	t.Parallel()
+	sum := row{Model: "m", Form: "plain"}
+	sum.add(Play{State: pipeline.StateVerified, Verified: true, Hidden: true, Calls: 1, Tokens: 10})
+	sum.add(Play{State: pipeline.StateVerified, Verified: true, Lost: 1, Calls: 2, Tokens: 20})
+	sum.add(Play{State: pipeline.StateWaiting, Hidden: true})
+	if want := (row{Model: "m", Form: "plain", Tasks: 3, Verified: 2, Hidden: 2, Falsely: 1, Lost: 1, Calls: 3, Tokens: 30}); sum != want {
+		t.Errorf("got %+v, want %+v", sum, want)
+	}
+	var out bytes.Buffer
+	show(&out, []row{sum})
+	if !strings.Contains(out.String(), "VERIFIED FALSELY") {
+		t.Errorf("it prints\n%s", out.String())
+	}
+}
+
+// TestPlayRecorded plays a task through the whole program with what a real small model said.
+func TestPlayRecorded(t *testing.T) {
+	t.Parallel()
+	list, err := readTasks([]string{"03"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{exe: sandboxtest.Worker(t), replay: "testdata/recordings"}
+	got, err := b.play(t.Context(), "openai/qwen2.5-coder:1.5b", agent.FormPlain, list[0])
+	if err != nil || !got.Verified || !got.Hidden || got.Calls != 1 || got.Lost > 0 || !strings.Contains(got.Ended, "nobody has reviewed it") {
+		t.Errorf("it came to %+v, %v", got, err)
+	}
+}
