@@ -1,35 +1,22 @@
 package deps
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
-	"net/url"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/lock"
-	"forge/pipeline/text"
 	"forge/pipeline/untrusted"
 )
 
 // A lock file that was written by hand may say of a package that it comes from another's
-// archive, and whoever installs by it gets that one. So entries that differ are looked
-// through: an archive must be that of the name and the version, at a registry that was asked
-// before, and its checksum one that nothing else has. Whether archive and checksum belong
-// together, the package manager finds when it installs.
-
-// lockEntry is what a lock file says of a version of a package.
-type lockEntry struct {
-	at      string // where it stands
-	as      string // the name that it is found by
-	name    string // its own
-	version string
-	address string // "": that of the registry
-	sum     string
-	noSum   bool // it needs none: it is in another's archive, or said elsewhere
-	alias   bool // it is asked for as another package by that name
-}
+// archive, and whoever installs by it gets that one. So an implementer's is not taken, unless
+// the package manager made it, and a person's is shown to the reviewer.
 
 // HandWritten says why changed lock files and vendored packages are not taken as they are,
 // except for lock files that package managers have made of older ones. One that they made of
@@ -43,20 +30,19 @@ func HandWritten(e Edit, made func(name string) bool) (wrong []string, err error
 		if !isNodeLock(name) || foreign(name) || made(name) && slices.Contains(e.Before.Paths, name) {
 			continue
 		}
-		d, err := diffLocks(e.Before, e.Now, name, made(name))
+		now, before, err := e.Both(name)
 		if err != nil {
 			return nil, err
 		}
-		if len(d.wrong) > 0 {
-			wrong = append(wrong, fmt.Sprintf("dependencies: %s is not taken as it was written: %s. Undo that; to have another version, ask for it in the manifest, and the package manager writes the lock file",
-				name, strings.Join(most(d.wrong), "; ")))
+		if now != nil && !sameLock(name, before, now) {
+			wrong = append(wrong, fmt.Sprintf("dependencies: %s is not taken as it was written. Undo that; to have another version, ask for it in the manifest, and the package manager writes the lock file", name))
 		}
 	}
 	return wrong, nil
 }
 
 // LockedAlone says what lock files say else than those of a base where no manifest beside
-// them asks for something else, and everywhere which entries are not of their packages.
+// them asks for something else.
 func LockedAlone(base, now Files) (lines []string, err error) {
 	names := slices.Concat(base.Paths, now.Paths)
 	slices.Sort(names)
@@ -64,23 +50,68 @@ func LockedAlone(base, now Files) (lines []string, err error) {
 		if !isNodeLock(name) || foreign(name) {
 			continue
 		}
-		d, err := diffLocks(base, now, name, true)
+		was, err := base.Text(name)
 		if err != nil {
 			return nil, err
 		}
-		said := d.wrong
+		is, err := now.Text(name)
+		if err != nil {
+			return nil, err
+		}
+		if sameLock(name, was, is) {
+			continue
+		}
 		asked, err := manifestDiffers(base, now, path.Dir(name))
 		if err != nil {
 			return nil, err
 		}
 		if !asked {
-			said = slices.Concat(d.wrong, d.moved)
-		}
-		if len(said) > 0 {
-			lines = append(lines, name+": "+strings.Join(most(said), "; "))
+			lines = append(lines, name+": "+strings.Join(most(moved(name, was, is)), "; "))
 		}
 	}
 	return lines, nil
+}
+
+// sameLock reports whether two states of a lock file say the same of others' packages: npm's
+// has the versions of the repository's own, too, which whoever raises one writes there.
+func sameLock(name string, was, is []byte) bool {
+	if bytes.Equal(was, is) || path.Ext(name) != ".json" || was == nil || is == nil {
+		return bytes.Equal(was, is)
+	}
+	var a, b map[string]any
+	if untrusted.JSON(was, &a) != nil || untrusted.JSON(is, &b) != nil {
+		return false
+	}
+	for _, file := range []map[string]any{a, b} {
+		delete(file, "name")
+		delete(file, "version")
+		for at := range tableOf(file, "packages") {
+			if !strings.Contains(at, "node_modules/") {
+				delete(tableOf(file, "packages"), at)
+			}
+		}
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// moved are the packages that two states of a lock file say something else of.
+func moved(name string, was, is []byte) (out []string) {
+	if is == nil {
+		return []string{"it was removed"}
+	}
+	had, now := lockedIn(name, was), lockedIn(name, is)
+	for _, came := range cameIn(&Project{}, had, now, nil) {
+		out = append(out, (lock.Package{Name: came.Name, Version: came.Version, From: came.From}).String())
+	}
+	for pkg := range had {
+		if now[pkg] == nil {
+			out = append(out, pkg+" is gone")
+		}
+	}
+	if slices.Sort(out); len(out) == 0 {
+		out = []string{"of the same packages something else"}
+	}
+	return out
 }
 
 // isNodeManifest reports whether a file says what a project asks for.
@@ -126,171 +157,16 @@ func manifestDiffers(base, now Files, dir string) (bool, error) {
 	return false, nil
 }
 
-// lockDiff is how a lock file differs from what it was.
-type lockDiff struct{ wrong, moved []string }
-
-// diffLocks compares what lock files say. With aliases, names that whoever asks gives to
-// other packages are right.
-func diffLocks(before, now Files, name string, aliases bool) (d lockDiff, err error) {
-	was, err := before.Text(name)
-	if err != nil {
-		return d, err
-	}
-	is, err := now.Text(name)
-	if err != nil || string(is) == string(was) {
-		return d, err
-	}
-	if is == nil {
-		d.moved = []string{"it was removed"}
-		return d, nil
-	}
-	after, err := entriesOf(name, is)
-	if err != nil {
-		d.wrong = []string{"it cannot be read: " + text.Clip(text.OneLine(err.Error()), 300)}
-		return d, nil
-	}
-	had, _ := entriesOf(name, was) // of one that could not be read nothing was known
-	d.compare(had, after, aliases)
-	return d, nil
+// lockEntry is a version of a package in a lock file.
+type lockEntry struct {
+	as      string // the name that it is found by
+	name    string // its own
+	version string
 }
 
-func (d *lockDiff) compare(had, now []lockEntry, aliases bool) {
-	left := slices.DeleteFunc(slices.Clone(had), func(e lockEntry) bool { return slices.Contains(now, e) })
-	for _, e := range now {
-		if slices.Contains(had, e) {
-			continue
-		}
-		for _, why := range e.faults(had, now, aliases) {
-			d.wrong = append(d.wrong, e.String()+" "+why)
-		}
-		from := slices.IndexFunc(left, func(l lockEntry) bool { return l.at == e.at && l.as == e.as })
-		if from < 0 {
-			d.moved = append(d.moved, e.String()+" came in"+e.source())
-			continue
-		}
-		if said := e.since(left[from]); said != "" {
-			d.moved = append(d.moved, said)
-		}
-		left = slices.Delete(left, from, from+1)
-	}
-	for _, e := range left {
-		d.moved = append(d.moved, e.String()+" is gone")
-	}
-	slices.Sort(d.wrong)
-	slices.Sort(d.moved)
-	d.wrong, d.moved = slices.Compact(d.wrong), slices.Compact(d.moved)
-}
-
-// String names an entry for people.
-func (e lockEntry) String() string {
-	return strings.TrimSpace(text.Clip(text.OneLine(e.as), 120) + " " + text.Clip(text.OneLine(e.version), 60))
-}
-
-func (e lockEntry) source() string {
-	if e.address == "" {
-		return ""
-	}
-	return " from " + shownAddress(e.address)
-}
-
-// since is how an entry differs from the one in whose place it is.
-func (e lockEntry) since(was lockEntry) string {
-	switch {
-	case was.name != e.name:
-		return e.as + " was " + was.name + " " + was.version + " and is " + e.name + " " + e.version + e.source()
-	case was.version != e.version:
-		return (lock.Package{Name: e.as, Version: e.version, From: was.version}).String() + e.source()
-	case was.address != e.address:
-		return e.String() + " was from " + shownAddress(was.address) + " and is from " + shownAddress(e.address)
-	case was.sum != e.sum:
-		return e.String() + " had the checksum " + orNone(was.sum) + " and has " + orNone(e.sum)
-	}
-	return ""
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return text.Clip(text.OneLine(s), 120)
-}
-
-// shownAddress is an address without what may be a password in it.
-func shownAddress(address string) string {
-	if address == "" {
-		return "the registry"
-	}
-	if u, err := url.Parse(address); err == nil && u.User != nil {
-		u.User = nil
-		address = u.String()
-	}
-	return text.Clip(text.OneLine(address), 200)
-}
-
-// faults are why an entry is not that of its package.
-func (e lockEntry) faults(had, now []lockEntry, aliases bool) (out []string) {
-	if e.as != e.name && !(aliases && e.alias) && !slices.ContainsFunc(had, func(h lockEntry) bool { return h.as == e.as && h.name == e.name }) {
-		out = append(out, "is another package, "+text.Clip(text.OneLine(e.name+" "+e.version), 200))
-	}
-	if e.address != "" && !slices.ContainsFunc(had, func(h lockEntry) bool { return h.name == e.name && h.version == e.version && h.address == e.address }) {
-		if registry, ok := e.registry(); !ok {
-			out = append(out, "comes from "+shownAddress(e.address)+", which is not the archive of that name and version")
-		} else if !wasAsked(registry, had) {
-			out = append(out, "comes from "+shownAddress(e.address)+", a registry that the lock file did not name before")
-		}
-	}
-	if e.noSum {
-		return out
-	}
-	sums, any := map[string]bool{}, false
-	for _, h := range had {
-		any = any || h.sum != ""
-		if h.name == e.name && h.version == e.version && h.sum != "" {
-			sums[h.sum] = true
-		}
-	}
-	if len(sums) > 0 && !sums[e.sum] {
-		out = append(out, "has another checksum than before")
-	} else if e.sum == "" && any {
-		out = append(out, "has no checksum")
-	}
-	if i := slices.IndexFunc(now, func(o lockEntry) bool {
-		return e.sum != "" && o.sum == e.sum && (o.name != e.name || o.version != e.version)
-	}); i >= 0 {
-		out = append(out, "has the checksum of "+now[i].String())
-	}
-	return out
-}
-
-// registry is where an entry's archive is from, if it is the one of its name and version.
-func (e lockEntry) registry() (string, bool) {
-	address, err := url.PathUnescape(e.address)
-	if err != nil {
-		return "", false
-	}
-	address, _, _ = strings.Cut(address, "#")
-	for _, file := range []string{path.Base(e.name), e.name} {
-		if at, ok := strings.CutSuffix(address, "/"+e.name+"/-/"+file+"-"+e.version+".tgz"); ok {
-			return at, true
-		}
-	}
-	return "", false
-}
-
-// wasAsked reports whether a registry is the public one, or one that entries were from.
-func wasAsked(registry string, had []lockEntry) bool {
-	return publicPackages.MatchString(registry) || slices.ContainsFunc(had, func(h lockEntry) bool {
-		at, ok := h.registry()
-		return ok && at == registry
-	})
-}
-
-// entriesOf reads a lock file. Names of fields count to the letter, as they do for those who
-// install by it.
+// entriesOf reads a lock file.
 func entriesOf(name string, content []byte) ([]lockEntry, error) {
 	switch {
-	case content == nil:
-		return nil, nil
 	case path.Ext(name) == ".json":
 		return npmEntries(content)
 	case path.Base(name) == "pnpm-lock.yaml":
@@ -298,7 +174,7 @@ func entriesOf(name string, content []byte) ([]lockEntry, error) {
 	case isBerry(content):
 		return berryEntries(content)
 	}
-	return yarnEntries(content)
+	return yarnEntries(content), nil
 }
 
 func textOf(m map[string]any, key string) string {
@@ -322,56 +198,26 @@ func npmEntries(content []byte) ([]lockEntry, error) {
 	if err := untrusted.JSON(content, &file); err != nil {
 		return nil, err
 	}
-	out := npmOld(nil, "dependencies", tableOf(file, "dependencies"), 0)
-	aliases := aliasesIn(tableOf(file, "packages"))
+	out := npmOld(nil, tableOf(file, "dependencies"), 0)
 	for at, v := range tableOf(file, "packages") {
 		p, _ := v.(map[string]any)
-		_, as, ok := cutLast(at, "node_modules/")
-		if !ok {
-			continue // of the repository itself
+		if _, as, ok := cutLast(at, "node_modules/"); ok { // others are the repository's own
+			out = append(out, lockEntry{as, cmp.Or(textOf(p, "name"), as), textOf(p, "version")})
 		}
-		e := lockEntry{at: at, as: as, name: as, version: textOf(p, "version"), address: textOf(p, "resolved"), sum: textOf(p, "integrity")}
-		if own := textOf(p, "name"); own != "" {
-			e.name, e.alias = own, aliases[as+"="+own]
-		}
-		e.noSum = p["link"] == true || p["inBundle"] == true && e.address == ""
-		out = append(out, e)
 	}
 	return out, nil
 }
 
-// aliasesIn are the names by which packages ask for others: NAME=THE OTHER'S.
-func aliasesIn(packages map[string]any) map[string]bool {
-	out := map[string]bool{}
-	for _, v := range packages {
-		p, _ := v.(map[string]any)
-		for _, kind := range []string{"dependencies", "devDependencies", "optionalDependencies"} {
-			for as, spec := range tableOf(p, kind) {
-				if _, name := specName(as + "@" + fmt.Sprint(spec)); name != as {
-					out[as+"="+name] = true
-				}
-			}
-		}
-	}
-	return out
-}
-
 // npmOld reads what npm 6 installs by.
-func npmOld(out []lockEntry, at string, table map[string]any, depth int) []lockEntry {
+func npmOld(out []lockEntry, table map[string]any, depth int) []lockEntry {
 	for as, v := range table {
 		p, _ := v.(map[string]any)
-		e := lockEntry{at: at + ">" + as, as: as, name: as, version: textOf(p, "version"), address: textOf(p, "resolved"), sum: textOf(p, "integrity")}
+		e := lockEntry{as, as, textOf(p, "version")}
 		if spec, ok := strings.CutPrefix(e.version, "npm:"); ok {
 			e.name, e.version, _ = cutLast(spec, "@")
-			e.alias = true // npm 6 says no more
 		}
-		if strings.Contains(e.version, ":") && e.address == "" {
-			e.address = e.version // a git address, or a place
-		}
-		e.noSum = p["bundled"] == true && e.address == "" || e.address == e.version
-		out = append(out, e)
-		if depth < 50 {
-			out = npmOld(out, e.at, tableOf(p, "dependencies"), depth+1)
+		if out = append(out, e); depth < 50 {
+			out = npmOld(out, tableOf(p, "dependencies"), depth+1)
 		}
 	}
 	return out
@@ -385,66 +231,20 @@ func pnpmEntries(content []byte) ([]lockEntry, error) {
 		return nil, err
 	}
 	var out []lockEntry
-	for key, v := range tableOf(file, "packages") {
-		p, _ := v.(map[string]any)
-		from := tableOf(p, "resolution")
-		e := lockEntry{at: key, as: key, name: key, address: textOf(from, "tarball"), sum: textOf(from, "integrity")}
+	for key := range tableOf(file, "packages") {
 		if m := pnpmKey.FindStringSubmatch(key); m != nil {
-			e.at, e.as, e.name, e.version = m[1], m[1], m[1], m[2]
-		}
-		for _, other := range []string{"repo", "directory", "path", "type"} {
-			if said := textOf(from, other); said != "" && e.address == "" {
-				e.address = said + " " + textOf(from, "commit")
-			}
-		}
-		out = append(out, e)
-	}
-	for _, section := range []string{"packages", "snapshots", "importers"} {
-		for who, v := range tableOf(file, section) {
-			of, _ := v.(map[string]any)
-			out = pnpmEdges(out, section+">"+who, of)
+			out = append(out, lockEntry{m[1], m[1], m[2]})
 		}
 	}
-	return pnpmEdges(out, "", file), nil
+	return out, nil
 }
 
-// pnpmEdges adds where a package is found by another name than its own, or is none of a registry.
-func pnpmEdges(out []lockEntry, who string, of map[string]any) []lockEntry {
-	for _, kind := range []string{"dependencies", "devDependencies", "optionalDependencies"} {
-		for as, v := range tableOf(of, kind) {
-			is, _ := v.(map[string]any)
-			said := textOf(is, "version")
-			if is == nil {
-				said = fmt.Sprint(v)
-			}
-			if said == "" || said[0] >= '0' && said[0] <= '9' {
-				continue
-			}
-			e := lockEntry{at: who, as: as, name: as, address: said, noSum: true}
-			if m := pnpmKey.FindStringSubmatch(said); m != nil {
-				e.name, e.version, e.address = m[1], m[2], ""
-				_, asked := specName(as + "@" + textOf(is, "specifier"))
-				e.alias = asked == e.name
-			}
-			out = append(out, e)
-		}
-	}
-	return out
-}
-
-// specName are the name that a spec of Yarn is found by, and the package's own.
-func specName(spec string) (as, name string) {
-	as = spec
+// nameIn is the name that a spec of Yarn (NAME@RANGE) is found by.
+func nameIn(spec string) string {
 	if i := strings.Index(spec[min(1, len(spec)):], "@"); i >= 0 {
-		as, spec = spec[:i+1], spec[i+2:]
-	} else {
-		spec = ""
+		return spec[:i+1]
 	}
-	name = as
-	if of, ok := strings.CutPrefix(spec, "npm:"); ok && strings.Contains(of[min(1, len(of)):], "@") {
-		name, _, _ = cutLast(of, "@")
-	}
-	return as, name
+	return spec
 }
 
 func berryEntries(content []byte) ([]lockEntry, error) {
@@ -455,66 +255,38 @@ func berryEntries(content []byte) ([]lockEntry, error) {
 	var out []lockEntry
 	for header, v := range file {
 		p, _ := v.(map[string]any)
-		if header == "__metadata" || strings.Contains(textOf(p, "resolution"), "@workspace:") && strings.Contains(header, "@workspace:") {
+		if header == "__metadata" || strings.Contains(header, "@workspace:") {
 			continue
 		}
-		locator := textOf(p, "resolution")
-		name, _ := specName(locator)
-		reference := strings.TrimPrefix(strings.TrimPrefix(locator, name), "@")
-		e := lockEntry{at: header, name: name, version: textOf(p, "version"), sum: textOf(p, "checksum")}
-		if plain, params, _ := strings.Cut(reference, "::"); plain != "npm:"+e.version {
-			e.address = reference
-		} else if archive, ok := strings.CutPrefix(params, "__archiveUrl="); ok {
-			e.address, _ = url.QueryUnescape(archive)
-		} else {
-			e.address = params
-		}
 		for spec := range strings.SplitSeq(header, ",") {
-			var asked string
-			e.as, asked = specName(strings.TrimSpace(spec))
-			e.alias = asked == e.name
-			out = append(out, e)
+			out = append(out, lockEntry{nameIn(strings.TrimSpace(spec)), nameIn(textOf(p, "resolution")), textOf(p, "version")})
 		}
 	}
 	return out, nil
 }
 
 // yarnEntries reads a lock file of Yarn 1.
-func yarnEntries(content []byte) ([]lockEntry, error) {
-	var out []lockEntry
+func yarnEntries(content []byte) (out []lockEntry) {
 	var header []string
-	fields := map[string]string{}
-	end := func() {
-		for _, spec := range header {
-			as, name := specName(spec)
-			e := lockEntry{at: strings.Join(header, ", "), as: as, name: name, alias: true,
-				version: fields["version"], address: fields["resolved"], sum: fields["integrity"]}
-			if _, sha, ok := strings.Cut(e.address, "#"); ok && e.sum == "" {
-				e.sum = sha
-			}
-			out = append(out, e)
-		}
-		header, fields = nil, map[string]string{}
-	}
 	for line := range strings.Lines(string(content)) {
 		line = strings.TrimRight(line, "\r\n")
-		rest := strings.TrimLeft(line, " ")
-		switch indent := len(line) - len(rest); {
-		case rest == "" || strings.HasPrefix(rest, "#"):
-		case indent == 0:
-			end()
-			for spec := range strings.SplitSeq(strings.TrimSuffix(rest, ":"), ",") {
+		version, ok := strings.CutPrefix(line, "  version ")
+		switch {
+		case ok:
+			for _, spec := range header {
+				as := nameIn(spec)
+				name := as
+				if of, alias := strings.CutPrefix(spec, as+"@npm:"); alias && strings.Contains(of[min(1, len(of)):], "@") {
+					name, _, _ = cutLast(of, "@")
+				}
+				out = append(out, lockEntry{as, name, strings.Trim(version, `" `)})
+			}
+		case line != "" && line[0] != ' ' && line[0] != '#':
+			header = nil
+			for spec := range strings.SplitSeq(strings.TrimSuffix(line, ":"), ",") {
 				header = append(header, strings.Trim(strings.TrimSpace(spec), `"`))
 			}
-		case indent == 2:
-			key, value, _ := strings.Cut(rest, " ")
-			key = strings.Trim(key, `":`)
-			if _, twice := fields[key]; twice {
-				return nil, fmt.Errorf("%s has %s twice", header, key)
-			}
-			fields[key] = strings.Trim(value, `" `)
 		}
 	}
-	end()
-	return out, nil
+	return out
 }
