@@ -74,7 +74,7 @@ func TestSlashCommandsOfTheMemory(t *testing.T) {
 func (c *cli) dbWith(t *testing.T, scopes ...string) *store.DB {
 	t.Helper()
 	for i, scope := range scopes {
-		path := c.file(fmt.Sprintf("%d.md", i), string(export.Write(scope, []export.Entry{wrapErrors(scope, "a", march())})))
+		path := c.file(fmt.Sprintf("%d.json", i), string(export.Write(scope, []export.Entry{wrapErrors(scope, "a", march())})))
 		c.run(shell.Done, []string{"1 new"}, "memory", "import", path)
 	}
 	db := c.db()

@@ -65,8 +65,8 @@ func TestMemoryCommands(t *testing.T) {
 	at := time.Now().Add(-60 * 24 * time.Hour).UTC().Truncate(time.Microsecond)
 	second := wrapErrors("repo:acme/site", "b", at.Add(59*24*time.Hour))
 	second.Learning.Content, second.Evidence = "Close files", nil
-	site := c.file("site.md", string(export.Write("repo:acme/site", []export.Entry{wrapErrors("repo:acme/site", "a", at), second})))
-	org := c.file("org.md", string(export.Write("org:acme", []export.Entry{wrapErrors("org:acme", "a", at)})))
+	site := c.file("site.json", string(export.Write("repo:acme/site", []export.Entry{wrapErrors("repo:acme/site", "a", at), second})))
+	org := c.file("org.json", string(export.Write("org:acme", []export.Entry{wrapErrors("org:acme", "a", at)})))
 	c.run(shell.Done, []string{"3 new"}, "memory", "import", site, org)
 
 	var list []learnings.View
@@ -151,7 +151,7 @@ func TestMemoryShowUses(t *testing.T) {
 	c := newCLI(t)
 	now := time.Now()
 	c.run(shell.Done, []string{"1 new"}, "memory", "import",
-		c.file("m.md", string(export.Write("repo:acme/greet", []export.Entry{wrapErrors("repo:acme/greet", "a", now)}))))
+		c.file("m.json", string(export.Write("repo:acme/greet", []export.Entry{wrapErrors("repo:acme/greet", "a", now)}))))
 	db := c.db()
 	start := pipeline.Start{Repo: pipeline.Repo{ID: 5, Owner: "acme", Name: "greet"}, Task: pipeline.Task{Issue: 3, Title: "Say hello"}, Branch: "forge/issue-3"}
 	run, err := db.CreateRun(t.Context(), "start", start, now, strings.Repeat("0", 32), nil)
@@ -179,10 +179,10 @@ func TestMemoryFromElsewhere(t *testing.T) {
 	at := march()
 	e := wrapErrors("repo:acme/site", "a", at)
 	e.Learning.Run, e.Learning.Source, e.Learning.Context, e.Learning.Tags = 15, pipeline.SourceReflection, "\t\treturn err", []string{"go", "stands:ask"}
-	file := c.file("m.md", string(export.Write("repo:acme/site", []export.Entry{e})))
+	file := c.file("m.json", string(export.Write("repo:acme/site", []export.Entry{e})))
 	c.run(shell.Done, []string{"1 new"}, "memory", "import", file)
-	text := c.run(shell.Done, []string{`context: "\t\treturn err"`}, "memory", "export", "--scope", "acme/site", "-")
-	if strings.Contains(text, "- run: 15") {
+	text := c.run(shell.Done, []string{`"context": "\t\treturn err"`}, "memory", "export", "--scope", "acme/site", "-")
+	if strings.Contains(text, `"run": 15`) {
 		t.Errorf("its run is taken for one of this installation:\n%s", text)
 	}
 	c.run(shell.Done, []string{"learnt in run 15 of the installation that it comes from"}, "memory", "show", "1")
@@ -201,7 +201,7 @@ func TestMemoryFromElsewhere(t *testing.T) {
 	} {
 		e := wrapErrors("repo:acme/site", "b", at)
 		bad.change(&e)
-		c.run(shell.Failed, []string{bad.want}, "memory", "import", c.file("bad.md", string(export.Write("repo:acme/site", []export.Entry{e}))))
+		c.run(shell.Failed, []string{bad.want}, "memory", "import", c.file("bad.json", string(export.Write("repo:acme/site", []export.Entry{e}))))
 	}
 	c.run(shell.Done, []string{"1 learning"}, "memory", "export", "--scope", "acme/site", filepath.Join(c.dir, "out"))
 }
@@ -212,18 +212,18 @@ func TestMemoryFiles(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	at := march()
-	site := c.file("site.md", string(export.Write("repo:acme/site", []export.Entry{wrapErrors("repo:acme/site", "a", at), wrapErrors("repo:acme/site", "b", at)})))
-	org := c.file("org.md", string(export.Write("org:acme", []export.Entry{wrapErrors("org:acme", "a", at)})))
+	site := c.file("site.json", string(export.Write("repo:acme/site", []export.Entry{wrapErrors("repo:acme/site", "a", at), wrapErrors("repo:acme/site", "b", at)})))
+	org := c.file("org.json", string(export.Write("org:acme", []export.Entry{wrapErrors("org:acme", "a", at)})))
 	c.run(shell.Done, []string{"new: a of org:acme", "3 new", "this was a check"}, "memory", "import", "--check", site, org)
 	c.run(shell.Done, []string{"Nothing is remembered yet"}, "memory", "list", "--all")
 	c.run(shell.Done, []string{"3 learning(s) read: 3 new"}, "memory", "import", site, org, site)
 	c.run(shell.Done, []string{"0 new", "3 the same"}, "memory", "import", site, org)
 
 	c.run(shell.Misused, []string{"org:acme, repo:acme/site", "--scope"}, "memory", "export")
-	text := c.run(shell.Done, []string{"# Memory of repo:acme/site", "## a", "- evidence: thread/1 | -0.2"}, "memory", "export", "--scope", "acme/site", "-")
+	text := c.run(shell.Done, []string{`"scope": "repo:acme/site"`, `"key": "a"`, `"delta": -0.2`}, "memory", "export", "--scope", "acme/site", "-")
 	dir := filepath.Join(c.dir, "out")
-	c.run(shell.Done, []string{"acme.md", "acme/site.md: 2 learning(s)"}, "memory", "export", dir)
-	if diff := cmp.Diff(text, read(t, filepath.Join(dir, "acme", "site.md"))); diff != "" {
+	c.run(shell.Done, []string{"acme.json", "acme/site.json: 2 learning(s)"}, "memory", "export", dir)
+	if diff := cmp.Diff(text, read(t, filepath.Join(dir, "acme", "site.json"))); diff != "" {
 		t.Errorf("the file differs from the output (-output +file):\n%s", diff)
 	}
 	other := newCLI(t)
@@ -232,11 +232,11 @@ func TestMemoryFiles(t *testing.T) {
 		t.Errorf("the other server exports something else (-here +there):\n%s", diff)
 	}
 
-	edited := strings.Replace(text, "> Wrap errors with the activity", "> Wrap errors, never twice", 1)
-	edited = strings.Replace(edited, "- evidence: thread/1",
-		"- evidence: thread/2 | 0.1 | 2026-03-02T12:00:00Z | ann (1) | run 0 | on | used\n- evidence: thread/1", 1)
-	edited = strings.Replace(edited, "confidence: 0.6", "confidence: 0.99", 1)
-	path := other.file("edited.md", edited)
+	edited := strings.Replace(text, "Wrap errors with the activity", "Wrap errors, never twice", 1)
+	edited = strings.Replace(edited, `"evidence": [`,
+		`"evidence": [{"key": "thread/2", "delta": 0.1, "at": "2026-03-02T12:00:00Z", "actor": {"id": 1, "login": "ann"}, "why": "used"},`, 1)
+	edited = strings.Replace(edited, `"confidence": 0.6`, `"confidence": 0.99`, 1)
+	path := other.file("edited.json", edited)
 	other.run(shell.Done, []string{"changed: a of repo:acme/site: Wrap errors, never twice (was: Wrap errors with the activity)",
 		"base and evidence make it 0.70"}, "memory", "import", "--check", path)
 	other.run(shell.Done, []string{"1 changed", "1 the same"}, "memory", "import", path)
@@ -244,8 +244,8 @@ func TestMemoryFiles(t *testing.T) {
 		"memory", "show", other.idOf("a"))
 	other.run(shell.Done, []string{"is forgotten"}, "memory", "forget", other.idOf("b"))
 	other.run(shell.Done, []string{"stays so", "0 changed"}, "memory", "import", path)
-	gone := strings.Replace(text, "- state: active", "- state: forgotten", 1)
-	other.run(shell.Done, []string{"1 forgotten"}, "memory", "import", other.file("gone.md", gone))
+	gone := strings.Replace(text, `"state": "active"`, `"state": "forgotten"`, 1)
+	other.run(shell.Done, []string{"1 forgotten"}, "memory", "import", other.file("gone.json", gone))
 	if out := other.run(shell.Done, nil, "memory", "list", "--scope", "acme/site", "--json"); strings.TrimSpace(out) != "[]" {
 		t.Errorf("what a file calls forgotten is in use: %s", out)
 	}
@@ -269,16 +269,16 @@ func (c *cli) idOf(key string) string {
 	return ""
 }
 
-// A mistake in one file is named with its line, and nothing of any is taken in.
+// A mistake in one file is named, and nothing of any is taken in.
 func TestMemoryImportMistakes(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	at := march()
-	good := c.file("good.md", string(export.Write("org:acme", []export.Entry{wrapErrors("org:acme", "a", at)})))
-	bad := c.file("bad.md", "# Memory of org:acme\n\n## a\n\n- type: rumour\n")
-	lost := c.file("lost.md", "# Memory of the/../world\n")
-	c.run(shell.Failed, []string{"bad.md: memory file, line 5", "lost.md: memory file, line 1", "repo:OWNER/NAME", "nowhere.md"}, "memory",
-		"import", good, bad, lost, filepath.Join(c.dir, "nowhere.md"))
-	c.run(shell.Failed, []string{"no file *.md"}, "memory", "import", t.TempDir())
+	good := c.file("good.json", string(export.Write("org:acme", []export.Entry{wrapErrors("org:acme", "a", at)})))
+	bad := c.file("bad.json", "{\n\"scope\": \"org:acme\",\n\"learning\": 1}")
+	lost := c.file("lost.json", `{"scope": "the/../world"}`)
+	c.run(shell.Failed, []string{"bad.json: line 3: ", "lost.json: the scope is", "repo:OWNER/NAME", "nowhere.json"}, "memory",
+		"import", good, bad, lost, filepath.Join(c.dir, "nowhere.json"))
+	c.run(shell.Failed, []string{"no file *.json"}, "memory", "import", t.TempDir())
 	c.run(shell.Done, []string{"Nothing is remembered yet"}, "memory", "list", "--all")
 }

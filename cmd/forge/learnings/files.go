@@ -29,8 +29,8 @@ func exportCommand() *cobra.Command {
 	var scope string
 	var all bool
 	cmd := &cobra.Command{
-		Use: "export [DIR|-]", Short: "Write what is remembered as Markdown, one file for a scope",
-		Long: "Write what is remembered as Markdown: OWNER/NAME.md for a repository, OWNER.md for an\n" +
+		Use: "export [DIR|-]", Short: "Write what is remembered as JSON, one file for a scope",
+		Long: "Write what is remembered as JSON: OWNER/NAME.json for a repository, OWNER.json for an\n" +
 			"organisation, in DIR. Without DIR, or with -, the one scope that is chosen goes to the output.\n" +
 			"The files can be kept in git, reviewed, and read by `forge memory import`.",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -110,11 +110,11 @@ func exportName(scope string) string {
 	switch {
 	case !scopeForms.MatchString(scope) || strings.Trim(owner, ".") == "":
 	case kind == "org":
-		return owner + ".md"
+		return owner + ".json"
 	case both:
-		return owner + "/" + repo + ".md"
+		return owner + "/" + repo + ".json"
 	}
-	return url.PathEscape(scope) + ".md" // a local repository, which nobody owns
+	return url.PathEscape(scope) + ".json" // a local repository, which nobody owns
 }
 
 // exportAll writes a file for each scope; none can get out of the directory.
@@ -147,7 +147,7 @@ func importCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "import FILE…", Short: "Take in what `forge memory export` wrote",
 		Long: "Take in files that `forge memory export` wrote, perhaps edited since: FILE is one, a directory with\n" +
-			"some (*.md), or - for the input. A learning is known by its scope and key: one that is there\n" +
+			"some (*.json), or - for the input. A learning is known by its scope and key: one that is there\n" +
 			"already gets the file's words and the evidence that it has not got, with you in its history;\n" +
 			"its confidence follows from base and evidence. What was forgotten stays forgotten, and what a file\n" +
 			"calls forgotten is forgotten here. When a file has a mistake, nothing is taken in.",
@@ -193,7 +193,7 @@ func readMemory(in io.Reader, names []string) (entries []export.Entry, err error
 			scope, found, readErr = export.Read(data)
 		}
 		if readErr == nil && !scopeForms.MatchString(scope) {
-			readErr = &export.Error{Line: 1, Text: fmt.Sprintf("the scope is %q: want repo:OWNER/NAME or org:OWNER", scope)}
+			readErr = fmt.Errorf("the scope is %q: want repo:OWNER/NAME or org:OWNER", scope)
 		}
 		if readErr != nil {
 			errs = append(errs, fmt.Errorf("import %s: %w", name, readErr))
@@ -208,7 +208,7 @@ func readMemory(in io.Reader, names []string) (entries []export.Entry, err error
 		}
 		found := 0
 		err := filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || path != name && !strings.HasSuffix(path, ".md") {
+			if err != nil || d.IsDir() || path != name && !strings.HasSuffix(path, ".json") {
 				return err
 			}
 			found++
@@ -217,7 +217,7 @@ func readMemory(in io.Reader, names []string) (entries []export.Entry, err error
 			return nil
 		})
 		if err == nil && found == 0 {
-			err = errors.New("there is no file *.md in it")
+			err = errors.New("there is no file *.json in it")
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("import %s: %w", name, err))

@@ -27,8 +27,8 @@ func wrapErrors(scope, key string, at time.Time) export.Entry {
 // two scopes share one.
 func TestExportName(t *testing.T) {
 	t.Parallel()
-	for scope, want := range map[string]string{"repo:acme/site": "acme/site.md", "org:acme": "acme.md", "repo:greet": "repo:greet.md",
-		"repo:../x": "repo:..%2Fx.md", "repo:a/../b": "repo:a%2F..%2Fb.md"} {
+	for scope, want := range map[string]string{"repo:acme/site": "acme/site.json", "org:acme": "acme.json", "repo:greet": "repo:greet.json",
+		"repo:../x": "repo:..%2Fx.json", "repo:a/../b": "repo:a%2F..%2Fb.json"} {
 		if got := exportName(scope); got != want {
 			t.Errorf("exportName(%q) = %q, want %q", scope, got, want)
 		}

@@ -33,7 +33,7 @@ func Command() *cobra.Command {
 		Use: "memory", Short: "Read and correct what Forge remembers",
 		Long: "Forge remembers what its runs and what people's feedback taught it, for a repository or for\n" +
 			"an organisation, and gives it to later runs. Here it can be read, corrected, and carried from one\n" +
-			"server to another as Markdown.",
+			"server to another.",
 		Args: shell.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(listCommand(), searchCommand(), showCommand(), editCommand(), forgetCommand(),
