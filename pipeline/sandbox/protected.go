@@ -1,83 +1,30 @@
 package sandbox
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"path"
 	"strings"
+	"sync"
 
 	"forge/pipeline/glob"
 	"forge/pipeline/workspace"
 )
 
-// protectedPaths are paths that act on whoever merges or checks out a change, and how:
-// without a word, or with rights that the change itself has not. What people start by
-// hand, and what any task may change (Makefile, package.json, Dockerfile), is not among
-// them. A change to one needs an explicit opt-in by the operator. "y*ml" is yml and yaml.
-var protectedPaths = []struct {
-	why   string
-	globs []string
-}{
-	{"it says what runs on GitHub, with its secrets", []string{".github/workflows/**", ".github/actions/**", ".github/dependabot.y*ml"}},
-	{"it says what Forge itself may do here", []string{".github/forge.y*ml"}},
-	{"it says who must approve what", []string{
-		"**/CODEOWNERS", "**/OWNERS", "**/OWNERS_ALIASES", ".policy.yml", ".github/policy.yml", ".pullapprove.yml",
-	}},
-	{"it tells a bot with rights here whom to let in, and what to merge", []string{
-		".github/settings.y*ml", ".github/safe-settings/**", ".asf.yaml", ".mergify.yml", ".mergify/**", ".github/mergify.yml", "bors.toml",
-		".bulldozer.yml", ".kodiak.toml", ".github/auto-merge.yml", ".prow.yaml", ".prow/**", "/renovate.json*", "/.renovaterc*",
-		".github/renovate.json*", ".gitlab/renovate.json*",
-	}},
-	{"it says what git does, and runs", []string{"**/.git*"}},
-	{"it says what another version control system does, and runs", []string{"**/.hg/**", "**/.jj/**", "**/.sl/**", "**/.svn/**", "**/.bzr/**"}},
-	{"it says what another CI system runs, with its secrets", []string{
-		"**/*.gitlab-ci.y*ml", ".gitlab/**/*.y*ml", "**/.circleci/**", "**/.travis.y*ml", "**/Jenkinsfile", "**/Jenkinsfile.*", "**/*.jenkinsfile",
-		"**/azure-pipelines*.y*ml", "**/.azure-pipelines/**", ".azuredevops/**/*.y*ml", "**/.azure/pipelines/**",
-		"**/bitbucket-pipelines.y*ml", "**/.drone.*", "**/.woodpecker.y*ml", "**/.woodpecker/**", "**/.buildkite/**", "**/appveyor.y*ml",
-		"**/.appveyor.y*ml", "**/.cirrus.*", "**/.semaphore/**", "**/cloudbuild.y*ml", "**/buildspec*.y*ml", "**/.teamcity/**",
-		".forgejo/workflows/**", ".forgejo/actions/**", ".gitea/workflows/**", ".gitea/actions/**", "**/.tekton/**", ".builds/**", ".build.yml", ".zuul.y*ml",
-		"/zuul.y*ml", ".zuul.d/**", "zuul.d/**", "**/codemagic.y*ml", "**/bitrise.y*ml", "**/codefresh.y*ml", ".codefresh/**", "**/wercker.y*ml", ".harness/**",
-		"**/screwdriver.y*ml", ".ci-operator.y*ml",
-	}},
-	{"it says what a host runs when a change is pushed, with its secrets", []string{
-		"**/netlify.toml", "**/vercel.json", "/vercel.ts", "**/amplify.y*ml", "/render.y*ml", "/railway.json", "/railway.toml", ".do/*.y*ml",
-		"**/.platform.app.y*ml", ".platform/**", ".upsun/**",
-	}},
-	{"it runs on the machine of whoever commits or pushes", []string{
-		"**/.husky/**", "**/.huskyrc*", "**/husky.config.*", "**/.githooks/**", "**/.git-hooks/**", "**/.pre-commit-config.y*ml", "**/.pre-commit-hooks.y*ml",
-		"**/prek.toml", "**/*lefthook.y*ml", "**/*lefthook.json*", "**/*lefthook.toml", "**/*lefthook-local.*", "**/.lefthook/**",
-		"**/.lefthook-local/**", "**/.overcommit.yml", "**/*simple-git-hooks.*js*", "**/.lintstagedrc*", "**/lint-staged.config.*",
-		"**/captainhook.json", "**/grumphp.y*ml*",
-	}},
-	{"it says where packages come from, and what runs when they are installed", []string{
-		"**/.npmrc", "**/.yarnrc", "**/.yarnrc.yml", "**/.yarn/plugins/**", "**/.yarn/releases/**", "**/.yarn/sdks/**", "**/.pnpmfile.*", "**/bunfig.toml",
-		"**/.bunfig.toml", "**/.pypirc", "**/pip.conf", "**/pip.ini", "**/uv.toml", "**/poetry.toml", "**/.pdm.toml", "**/.condarc", "**/.gemrc",
-		"**/.cargo/config", "**/.cargo/config.toml", "**/.bundle/config", "**/nuget.config", "**/.mvn/**", "**/mvnw", "**/mvnw.cmd", "**/gradle/wrapper/**",
-		"**/gradlew", "**/gradlew.bat", "**/.bazelrc", "**/.bazeliskrc", "tools/bazel", "tools/bazel.*",
-	}},
-	{"it says how agents behave", []string{
-		".github/copilot-instructions.md", ".github/instructions/**", ".github/agents/**", ".github/prompts/**", ".github/chatmodes/**", ".github/hooks/**",
-		".github/skills/**", ".github/copilot/**", "**/AGENT.md", "**/AGENTS.md", "**/AGENTS.*.md", "**/CLAUDE.md", "**/CLAUDE.*.md", "**/GEMINI.md",
-		"**/GEMINI.*.md", "**/QWEN.md", "**/QWEN.*.md", "**/CRUSH.md", "**/CRUSH.*.md", "**/WARP.md", "**/WARP.*.md", "**/GROK.md", "**/CODEBUDDY.md",
-		"**/.claude/**", "**/.codex/**", "**/.gemini/**", "**/.qwen/**", "**/.agents/**", "**/.agent/**", "**/.mcp.json", "**/mcp.json", "**/.cursor/**",
-		"**/.cursorrules", "**/.windsurf/**", "**/.windsurfrules", "**/.aider*", "**/.clinerules*/**", "**/.roo/**", "**/.roomodes",
-		"**/.roorules*", "**/.kilocode/**", "**/.kilocodemodes", "**/.kilocoderules*", "**/.kiro/**", "**/.junie/**", "**/.amazonq/**", "**/.opencode/**",
-		"**/opencode.json", "**/opencode.jsonc", "**/.goosehints*", "**/.goose/**", "**/.continue/**", "**/.continuerules", "**/.trae/**", "**/.augment/**",
-		"**/.augment-guidelines", "**/.rules", "**/.openhands/**", "**/.openhands_instructions", "**/.factory/**", "**/crush.json", "**/.crush.json",
-		"**/.crush/**", "**/.warp/**", "**/.amp/**", "**/.grok/**", "**/.codebuddy/**", "**/.devin/**", "**/.jules/**", "**/.tabnine/**", "**/.cody/**",
-		"**/.qodo/**", "**/.ruler/**", "replit.md",
-	}},
-	{"it says what reviewing bots look at", []string{
-		"**/.coderabbit.y*ml", "**/.pr_agent.toml", "**/.greptile/**", "**/greptile.json", ".sourcery.y*ml", "/ellipsis.y*ml",
-	}},
-	{"it says what editors and shells run when they open the folder", []string{
-		"**/.vscode/**", "**/*.code-workspace", "**/.idea/**", "**/.run/**", "**/.fleet/**", "**/.zed/**", "**/.nova/**", "**/.vs/**", "**/.helix/**",
-		"**/*.sublime-project", "**/.vimrc", "**/.gvimrc", "**/.exrc", "**/.nvimrc", "**/.nvim.lua", "**/.lvimrc", "**/.dir-locals*.el",
-		"**/.devcontainer/**", "**/.devcontainer.json", "**/.replit", "**/.envrc", "**/.autoenv*", "**/mise.toml", "**/mise.*.toml", "**/.mise.toml",
-		"**/.mise.*.toml", "**/mise/config*.toml", "**/.mise/**", "**/.rtx*.toml", "**/.irbrc", "**/.pryrc", "**/.pdbrc*", "**/.Rprofile", "**/.Renviron",
-		"**/.iex.exs", "**/.ghci", "**/.ocamlinit", "**/.psysh.php",
-	}},
-}
+//go:embed protected.txt
+var protectedFile string
+
+// protectedPaths are those of protected.txt. A change to one needs an explicit opt-in by the
+// operator.
+var protectedPaths = sync.OnceValue(func() (globs []string) {
+	for line := range strings.Lines(protectedFile) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			globs = append(globs, line)
+		}
+	}
+	return globs
+})
 
 // unprotected are the exceptions among them that cannot do harm: git itself and
 // editors only read them as lists of names.
@@ -128,11 +75,9 @@ func checkProtected(name string, extra, allow []string) error {
 			return nil
 		}
 	}
-	for _, p := range protectedPaths {
-		for _, rule := range p.globs {
-			if matchGlob(strings.ToLower(rule), lower) {
-				return &workspace.ProtectedError{Path: name, Rule: rule, Why: p.why}
-			}
+	for _, rule := range protectedPaths() {
+		if matchGlob(strings.ToLower(rule), lower) {
+			return &workspace.ProtectedError{Path: name, Rule: rule}
 		}
 	}
 	return nil

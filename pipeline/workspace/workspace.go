@@ -132,7 +132,6 @@ type ProtectedError struct {
 	Path       string `json:"path"`
 	Rule       string `json:"rule"`                 // the glob that protects it
 	Repository bool   `json:"repository,omitempty"` // the rule is of paths.protected, not a built-in one
-	Why        string `json:"why,omitempty"`        // of a built-in rule
 	Owner      string `json:"owner,omitempty"`      // whose the path is, where it is protected from a module: "the module auth"
 }
 
@@ -143,12 +142,8 @@ func (e *ProtectedError) Error() string {
 	if e.Repository {
 		return fmt.Sprintf("%s is protected by the rule %q of paths.protected in the settings: leave it as it is; a maintainer must make this change", e.Path, e.Rule)
 	}
-	why := ""
-	if e.Why != "" {
-		why = ", since " + e.Why
-	}
-	return fmt.Sprintf("%s is protected by the built-in rule %q%s: leave it as it is; a maintainer must make this change, or the operator must allow the path",
-		e.Path, e.Rule, why)
+	return fmt.Sprintf("%s is protected by the built-in rule %q, since it acts on whoever merges or checks out the change: leave it as it is; "+
+		"a maintainer must make this change, or the operator must allow the path", e.Path, e.Rule)
 }
 
 // Protected returns the path, so that a caller can recognise this error by its method.
