@@ -115,7 +115,7 @@ func (f *filler) ok(err error) {
 
 // scripts plays all scripts of the loop.
 func (f *filler) scripts() {
-	files, _ := filepath.Glob(filepath.Join("..", "..", "pipeline", "testdata", "loop", "*.txtar"))
+	files, _ := filepath.Glob(filepath.Join("..", "..", "..", "pipeline", "testdata", "loop", "*.txtar"))
 	for _, file := range files {
 		ar, err := txtar.ParseFile(file)
 		f.ok(err)
