@@ -117,6 +117,9 @@ func TestTable(t *testing.T) {
 
 // TestPlayRecorded plays a task through the whole program with what a real small model said.
 func TestPlayRecorded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute: left out with -short")
+	}
 	t.Parallel()
 	list, err := readTasks([]string{"03"})
 	if err != nil {

@@ -31,6 +31,7 @@ var varies = []struct {
 // What the demo shows changes on purpose only. Lines about GitHub come when GitHub
 // answers, so they are compared apart from the others.
 func TestDemoIsAsItWas(t *testing.T) {
+	long(t)
 	t.Parallel()
 	text, err := forge(t.Context(), nil, "demo")
 	if err != nil {
