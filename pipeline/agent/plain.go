@@ -22,7 +22,7 @@ const (
 )
 
 const (
-	smallModel  = 8     // thousand millions of parameters; a model with fewer is asked in the plain form
+	smallModel  = 8     // billion parameters; a model with fewer is asked in the plain form
 	smallWindow = 8_192 // tokens; a model that holds no more is, too
 )
 
@@ -55,7 +55,7 @@ func windowOf(m Model) int64 {
 	return 0
 }
 
-// sizeOf is the number of parameters that a model's name tells, in thousand millions: 1.5 of
+// sizeOf is the number of parameters that a model's name tells, in billions: 1.5 of
 // "qwen2.5-coder:1.5b-instruct"; 0 where it tells none. Of several the largest counts.
 func sizeOf(name string) (size float64) {
 	for part := range strings.FieldsFuncSeq(strings.ToLower(name), func(r rune) bool { return strings.ContainsRune("-_:/ @", r) }) {

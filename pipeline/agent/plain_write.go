@@ -142,7 +142,7 @@ func (w *writing) read(answer string) (content map[string]string, wrong string) 
 		if next := content[file]; strings.HasSuffix(file, ".go") {
 			formatted, err := format.Source([]byte(next))
 			if err != nil {
-				return nil, fmt.Sprintf("%s is no Go as you wrote it: %v. Write the whole file again.", file, err)
+				return nil, fmt.Sprintf("Your %s does not parse: %v. Write the whole file again.", file, err)
 			}
 			content[file] = string(formatted)
 		}
@@ -370,7 +370,7 @@ const plainAnswer = 4_000
 
 // request holds all that is needed.
 func (w *writing) request(ctx context.Context) string {
-	p, run := w.p, w.p.job.Run
+	run := w.p.job.Run
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Task\n\n%s\n", cutWithWord(strings.TrimSpace(Clean(run.Task.Title+"\n\n"+strings.TrimPrefix(run.Task.Body, run.Task.Title))), 6<<10, len(run.Task.Body), "the task"))
 	for _, n := range run.Notes {
@@ -389,7 +389,6 @@ func (w *writing) request(ctx context.Context) string {
 	for _, f := range w.feedback.findings {
 		fmt.Fprintf(&b, "\nA reviewer says%s %s\n", where(f.File, f.Line, f.EndLine), text.ClipBytes(f.Message, 600))
 	}
-	_ = p
 	fmt.Fprintf(&b, "\nSay in one sentence what has to change in %s. Then write the changed code in a fenced block: each function that changes as a whole, and nothing else.",
 		strings.Join(w.located.files, ", "))
 	return b.String()

@@ -213,7 +213,8 @@ func (b Block) hunks(known []string) (out []Block) {
 	for line := range strings.SplitSeq(strings.TrimSuffix(b.Text, "\n"), "\n") {
 		switch {
 		case strings.HasPrefix(line, "+++ "):
-			if p := pathOf(strings.Fields(line)[1], known); p != "" {
+			name, _, _ := strings.Cut(strings.TrimSpace(line[4:]), "\t") // a time may follow
+			if p := pathOf(name, known); p != "" {
 				file = p
 			}
 		case strings.HasPrefix(line, "--- ") && !in, strings.HasPrefix(line, "diff "):

@@ -341,8 +341,13 @@ func isImport(body string) bool {
 
 // chunks divides a text at the lines that have the indentation of its first one.
 func chunks(text string) (out []chunk) {
-	text = strings.TrimLeft(text, "\n")
-	if strings.TrimSpace(text) == "" {
+	for line := range strings.Lines(text) {
+		if strings.TrimSpace(line) != "" {
+			break
+		}
+		text = text[len(line):]
+	}
+	if text == "" {
 		return nil
 	}
 	base := len(indentOf(firstLine(text)))
