@@ -35,10 +35,6 @@ func (r *Run) Apply(e Event) {
 		if r.active(e.Data.Phase) {
 			r.Tested = e.Data.Tests
 		}
-	case EventLockUpdated:
-		if it := r.Current(); it != nil && r.active(e.Data.Phase) {
-			it.Lock = e.Data.Lock
-		}
 	case EventPhaseWoken:
 		if r.Await != nil {
 			await := *r.Await

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"forge/pipeline/config"
-	"forge/pipeline/lock"
 	"forge/pipeline/mergeable"
 	"forge/pipeline/module"
 	"forge/pipeline/record"
@@ -40,8 +39,6 @@ const (
 	EventPhaseTested    EventType = "phase.tested"    // Data.Phase, Data.Tests: what the tests showed, before a model is asked about it
 	EventPhaseWaiting   EventType = "phase.waiting"   // Data.Phase, Data.Await: its result depends on a machine elsewhere
 	EventPhaseWoken     EventType = "phase.woken"     // Data.Note: look again at what the phase waits for
-
-	EventLockUpdated EventType = "lock.updated" // Data.Phase, Data.Lock: what package managers have locked for the implementer's manifests
 
 	EventAgentIteration EventType = "agent.iteration"  // Data.Step
 	EventToolExecuted   EventType = "tool.executed"    // Data.Tool
@@ -141,7 +138,7 @@ var known = map[EventType]bool{
 	EventFixIgnored: true, EventHumanEdited: true, EventCommentAdded: true, EventPullReviewed: true, EventPullClosed: true,
 	EventAnswered: true, EventAnswerRead: true, EventRefused: true, EventEscaped: true, EventRollout: true, EventShipAsked: true,
 	EventShipMerged: true, EventShipDeployed: true, EventShipFinished: true, EventLess: true, EventMore: true, EventRecalled: true,
-	EventUsed: true, EventRemembered: true, EventForgotten: true, EventReflection: true, EventLockUpdated: true,
+	EventUsed: true, EventRemembered: true, EventForgotten: true, EventReflection: true,
 }
 
 // Event is one thing that happened to a run. Events are immutable; a run is the
@@ -180,7 +177,6 @@ type Data struct {
 	Publication    *Publication       `json:"publication,omitempty"`
 	Await          *Await             `json:"await,omitempty"`
 	Update         *Update            `json:"update,omitempty"`
-	Lock           *lock.Update       `json:"lock,omitempty"`
 	Part           *module.Part       `json:"part,omitempty"`
 	Mergeable      *mergeable.State   `json:"mergeable,omitempty"`
 	Rollout        *rollout.Status    `json:"rollout,omitempty"`

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"forge/pipeline/lock"
 	"forge/pipeline/upstream"
 )
 
@@ -62,26 +61,14 @@ type Iteration struct {
 	Impl    *Implementation `json:"implementation,omitempty"`
 	Review  *Review         `json:"review,omitempty"`
 	Tests   *TestReport     `json:"tests,omitempty"`
-	Lock    *lock.Update    `json:"lock,omitempty"` // lock files that were brought in line, and what came in since the base
-	Result  Result          `json:"result"`         // (R5)
-	Brief   string          `json:"brief"`          // the feedback in one line: "1 critical, 2 errors" (R5)
+	Result  Result          `json:"result"` // (R5)
+	Brief   string          `json:"brief"`  // the feedback in one line: "1 critical, 2 errors" (R5)
 	Usage   Usage           `json:"usage"`
 	Forced  bool            `json:"forced,omitempty"` // a human decided to go on although a guard that judges this iteration's result said no
 
 	Disputed bool    `json:"disputed,omitempty"` // nothing was changed, because all that was open is disputed: it is for the reviewer
 	Update   *Update `json:"update,omitempty"`   // of the base branch, the last one in this iteration
 	Redo     bool    `json:"redo,omitempty"`     // the implementer works again: what it said could not be was decided since
-}
-
-// Locked is what lock files have by now that those of the base do not have; nil: nothing is
-// known to have come in.
-func (r *Run) Locked() *lock.Update {
-	for i := len(r.Iterations) - 1; i >= 0; i-- {
-		if u := r.Iterations[i].Lock; u != nil {
-			return u
-		}
-	}
-	return nil
 }
 
 // IssueState says what became of a finding or a failure.

@@ -125,13 +125,8 @@ func (r *Run) reportOf(it *Iteration, tier string) string {
 	} else {
 		r.reportSummary(&b, it)
 	}
-	for _, line := range it.Lock.Lines() {
-		fmt.Fprintf(&b, "Locked: %s\n\n", text.Clip(text.OneLine(line), 1000))
-	}
-	if it.Review != nil {
-		for _, line := range it.Review.LockedAlone {
-			fmt.Fprintf(&b, "Installed, and not as a manifest asks for it: %s\n\n", text.Clip(text.OneLine(line), 2000))
-		}
+	if it.Impl != nil && len(it.Impl.Locked) > 0 {
+		fmt.Fprintf(&b, "Written by package managers: %s\n\n", text.Clip(strings.Join(it.Impl.Locked, ", "), 1000))
 	}
 	if it.Number > 1 {
 		r.reportNotes(&b, it.Number)

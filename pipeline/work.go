@@ -56,6 +56,7 @@ type Implementation struct {
 	Summary   string    `json:"summary"`
 	Addressed []string  `json:"addressed,omitempty"` // one line for each finding or failure that was dealt with
 	Files     []string  `json:"files"`               // paths that changed
+	Locked    []string  `json:"locked,omitempty"`    // lock files among them that package managers wrote for it
 	Parent    string    `json:"parent"`              // SHA the work started from
 	Head      string    `json:"head"`                // SHA of the commit; equal to Parent when nothing changed
 	Unable    string    `json:"unable,omitempty"`    // "unable to fix X: needs clarification" (V5)
@@ -200,7 +201,6 @@ type Review struct {
 	Back        []string            `json:"back,omitempty"`         // fingerprints of what was fixed and whose code is at this head what it was
 	Uncovered   []upstream.Ask      `json:"uncovered,omitempty"`    // what the task asks for and no criterion has, where the settings want to hear of it
 	Views       []lens.View         `json:"views,omitempty"`        // what came of the lenses that the settings name
-	LockedAlone []string            `json:"locked_alone,omitempty"` // what lock files say else than the base's, and no manifest asks for
 }
 
 // Unread reports whether nobody read anything of the change: its model is asked for code alone.

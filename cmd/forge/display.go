@@ -15,7 +15,6 @@ import (
 	"forge/cmd/forge/shell"
 	"forge/pipeline"
 	"forge/pipeline/command"
-	"forge/pipeline/lock"
 	"forge/pipeline/module"
 	"forge/pipeline/text"
 )
@@ -218,8 +217,6 @@ func narrate(run *pipeline.Run, e pipeline.Event) line {
 		if d.Ship != nil {
 			return line{"shipping", d.Ship.Why}
 		}
-	case pipeline.EventLockUpdated:
-		return line{"dependencies", locked(d.Lock)}
 	case pipeline.EventBaseMoved:
 		if run.Part != nil {
 			return line{"merge", fmt.Sprintf("taking in what was merged since, at %.7s", d.Head)}
@@ -482,9 +479,4 @@ func tested(t *pipeline.TestReport) string {
 		words += "; not green: " + text.Clip(text.FirstLine(t.Unclean), 100)
 	}
 	return words
-}
-
-// locked says what came in with lock files.
-func locked(u *lock.Update) string {
-	return "locked " + cmp.Or(text.Clip(strings.Join(u.Lines(), "; "), 300), "nothing new")
 }

@@ -30,7 +30,7 @@ func (v Renderer) PullBody() string {
 		section("Decisions", bullets(v.decided())), section("Conflicts with what people committed", bullets(v.met())), section("Modules", v.modules()), section("Iterations", v.iterations()),
 		section(issues, bullets(append(v.Left(50), v.unjudged()...))), section("Let pass by people", bullets(v.waivers())),
 		section("Tests that had to change", bullets(v.changedTests())),
-		section("Packages that came in", v.locked()), section("Quality gates", v.measures()), v.debtLink(), v.laterLinks(), v.documentsLink(), v.artefacts(), v.report(),
+		section("Lock files written by package managers", v.locked()), section("Quality gates", v.measures()), v.debtLink(), v.laterLinks(), v.documentsLink(), v.artefacts(), v.report(),
 		fmt.Sprintf("<sub>Made by Forge, run %d. Findings are review comments; a comment that begins with `/%s help` lists what you can ask for.</sub>", r.ID, v.Slug))
 }
 
@@ -127,11 +127,18 @@ func (v Renderer) what() string {
 	return section("What", strings.TrimSpace(text))
 }
 
-// locked are the packages that lock files name and the base does not.
+// locked are the lock files that package managers wrote for the change.
 func (v Renderer) locked() string {
 	var lines []string
-	for _, line := range v.Run.Locked().Lines() {
-		lines = append(lines, v.line(line, 2000))
+	for _, it := range v.Run.Iterations {
+		if it.Impl == nil {
+			continue
+		}
+		for _, name := range it.Impl.Locked {
+			if line := code(name); !slices.Contains(lines, line) {
+				lines = append(lines, line)
+			}
+		}
 	}
 	return bullets(lines)
 }

@@ -46,8 +46,6 @@ type Job struct {
 	// Install does so, and lets commands see what was installed of it. Nil: nobody does.
 	Install func(ctx context.Context) (told, problems []string, err error)
 
-	LockedAlone []string // for the reviewer: what lock files say else than the base's, and no manifest asks for
-
 	// Since returns the patch from an earlier commit of the run to its head, for the
 	// reviewer. Nil: what became of a finding is told by its code alone.
 	Since func(ctx context.Context, from string) (patch string, err error)

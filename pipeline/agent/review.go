@@ -181,13 +181,6 @@ func (w *prompt) changed(r change.Reading, i int) {
 		w.data("Files of the other parts, which are read one after the other like this one; look into them with the tools where they matter", text.ClipBytes(b.String(), 16<<10))
 	}
 	w.data("Files of the change that cannot be shown", unreadList(r.Unread))
-	if run := w.p.job.Run; run != nil {
-		w.data("Packages that lock files name by now and those of the base do not, as package managers wrote them. Are those that are asked for the ones that the task needs, by their right names?",
-			strings.Join(run.Locked().Lines(), "\n"))
-	}
-	w.data("What lock files say else than those of the base although no manifest beside them asks for it, and changed files of vendored packages. Does the task want just that, "+
-		"is each what its name and version say, and is nothing older or from elsewhere without a reason? What is not is a finding",
-		strings.Join(w.p.job.LockedAlone, "\n"))
 }
 
 // unreadList says what a reviewer is not shown.

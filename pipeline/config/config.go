@@ -204,18 +204,13 @@ type Tests struct {
 // Setup says what is done before tests that cannot be found out: commands that run on
 // the base commit, in the sandbox, with a way to registries.
 type Setup struct {
-	Commands       []string `json:"commands,omitempty"`
-	Cache          []string `json:"cache,omitempty"`           // directories that are kept besides those that the repository ignores; tests may write their copy
-	Inputs         []string `json:"inputs,omitempty"`          // files that are those of the commit under test, such as lock files
-	Instead        bool     `json:"instead,omitempty"`         // nothing is installed besides
-	LeaveLocks     bool     `json:"leave_locks,omitempty"`     // lock files are left as the implementer leaves them
-	TimeoutMinutes int      `json:"timeout_minutes,omitempty"` // of one command; 0: 10
+	Commands []string `json:"commands,omitempty"`
+	Cache    []string `json:"cache,omitempty"`   // directories that are kept besides those that the repository ignores
+	Install  *bool    `json:"install,omitempty"` // dependencies are installed besides; nil: they are
 }
 
-// Timeout is how long one command may take.
-func (s Setup) Timeout() time.Duration {
-	return time.Duration(cmp.Or(s.TimeoutMinutes, 10)) * time.Minute
-}
+// Installs reports whether dependencies are installed.
+func (s Setup) Installs() bool { return s.Install == nil || *s.Install }
 
 // Ready says what happens on GitHub when a pull request leaves draft, besides that. Code
 // owners are asked to review it by GitHub itself.

@@ -1,67 +1,58 @@
-// Package deps finds out what a repository depends on, and how its package managers
-// install that in a sandbox without a network, through gateways to registries.
+// Package deps finds out how a repository is set up, and has that done in a sandbox.
 //
-// [Find] reads manifests and lock files of one commit and says what is to be done: a
-// [Recipe], whose key stands for everything that decides the result. [Recipe.Make]
-// does it. No code of the repository is run: install scripts are off, and where a
-// package manager would read the work tree, it reads copies of manifests. What
-// cannot be installed is a [Project] that says why, and how to fix that.
+// [Find] reads the names of one commit's files, and of some what they say, and returns a
+// [Plan]: the commands that the repository itself names, else those of its ecosystems. They
+// run once on the base commit, as the repository's own code does in its tests, with gateways
+// to registries as the only way out; what they leave is an environment that later commands
+// see without a network. A change that edits manifests gets another environment over that one,
+// by commands that run nothing of the change. What cannot be set up is told with the reason
+// and what helps.
 package deps
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"maps"
 	"path"
 	"slices"
 	"strings"
-	"time"
 
+	"forge/pipeline/config"
 	"forge/pipeline/lazyregexp"
-	"forge/pipeline/text"
 	"forge/pipeline/untrusted"
 	"forge/pipeline/workspace"
 )
 
-// format is part of every key: trees that were made in another way are not used.
-const format = "1"
+// format is part of every key: environments that were made in another way are not used.
+const format = "2"
 
-// root is where the tree is while it is made, and when it is used.
-const root = "/deps"
-
-// timeout is how long one package manager may take.
-const timeout = 15 * time.Minute
+// env is where the environment is while it is made, and when it is used.
+const env = workspace.EnvPath
 
 // Host is what the machine offers.
 type Host struct {
-	Tools    map[string]string            // versions by name; what is not there is missing. See [ToolScript]
-	Registry map[string]string            // address of the gateway by kind: go, npm, pypi, cargo
-	Lists    func(kind, name string) bool // whether a registry is listed for a package by its name; nil: none is
-	SumDB    string                       // Go's checksum database; empty: none is asked
-	Scripts  bool                         // install scripts of packages may run
+	Tools    map[string]string // versions by name; what is not there is missing. See [ToolScript]
+	Registry map[string]string // address of the gateway by kind: go, npm, pypi, cargo, maven, rubygems, composer
+	SumDB    string            // Go's checksum database; empty: none is asked
+	Scripts  bool              // what a change adds may run scripts when it is installed
 }
 
-// Project is one manifest, with what belongs to it.
+// Project is what one package manager installs at one place.
 type Project struct {
-	Manager string   `json:"manager"` // go, npm, pnpm, yarn, pip, cargo, bundler, composer, maven
-	Dir     string   `json:"dir"`     // "." for the top
-	Inputs  []string `json:"inputs"`  // files that decide what is installed
-	Lacks   string   `json:"lacks,omitempty"`
+	Manager string // go, npm, pnpm, yarn, pip, cargo, maven, gradle, bundler, composer; "setup" for the repository's own commands
+	Dir     string // "." for the top
+	From    string // the file that says so
+	Inputs  []string
+	Lacks   string // why it cannot be installed; then nothing is run
 
-	elsewhere []string // what is asked for that no registry has, and that is left out
-	unread    []string // lock files of package managers that Forge does not have
-	unasked   []string // package indexes that are named, in whose place the server's registry is asked
-	hints     []string // what may help when it fails
-
-	stage   map[string][]byte   // files of the tree, before anything is run
-	steps   []workspace.Command //
-	mounts  bool                // its node_modules directories are shown in the work tree
-	shown   []string            // other directories of its tree that are
-	classes []string            // files that decide it by their names and what they declare
-	tree    string              // its directory in the tree
-	env     []string            // of commands that use it
+	steps []string          // of the base, for a shell
+	check string            // a command of the work tree that fails where what is locked does not suffice; "": inputs alone decide that
+	more  []string          // what brings it in line with a change's inputs; none: nothing can without running the change
+	locks []string          // files that more may write
+	stage map[string]string // files of the environment, by name
+	use   []string          // environment of all later commands
 }
 
 // String names a project for people.
@@ -72,197 +63,173 @@ func (p *Project) String() string {
 	return p.Manager + " in " + p.Dir
 }
 
-// Recipe is how the dependencies of one commit are installed.
-type Recipe struct {
-	Key      string // the same for commits with the same dependencies
+// Plan is how one commit is set up.
+type Plan struct {
+	Key      string // the same for commits that are set up alike
 	Projects []*Project
+	Own      []*Project // what is tried first: commands that the repository names; when they fail, Projects are set up
+
+	host Host
+	keep []string // directories that are kept although the repository does not ignore them
+	text map[string][]byte
 }
 
-// Empty reports whether there is nothing to install.
-func (r *Recipe) Empty() bool {
-	return !slices.ContainsFunc(r.Projects, func(p *Project) bool { return p.Lacks == "" })
+// Edits reports whether a file that decides what is installed says something else than in
+// another commit's plan.
+func (p *Plan) Edits(before *Plan) func(name string) bool {
+	return func(name string) bool {
+		now, there := p.text[name]
+		was, then := before.text[name]
+		return there != then || !bytes.Equal(now, was)
+	}
 }
 
-// Lacking says what cannot be installed, and why; empty when all can.
-func (r *Recipe) Lacking() []string {
-	var out []string
-	for _, p := range r.Projects {
-		if p.Lacks != "" {
-			out = append(out, p.String()+": "+p.Lacks)
-		} else if len(p.elsewhere) > 0 {
-			out = append(out, p.String()+": "+notOfRegistries(p.elsewhere))
+// Lacking says what cannot be installed, and why.
+func (p *Plan) Lacking() (out []string) {
+	for _, one := range p.Projects {
+		if one.Lacks != "" {
+			out = append(out, CannotInstall+" ("+one.String()+": "+one.Lacks+")")
 		}
 	}
 	return out
 }
 
-// Unasked says which package indexes that the repository names are not asked, and which
-// lock files are not read.
-func (r *Recipe) Unasked() []string {
-	var out []string
-	for _, p := range r.Projects {
-		if len(p.unread) > 0 {
-			out = append(out, fmt.Sprintf("%s of Bun is not read: %s installs what package.json asks for, in versions of its own choice", strings.Join(p.unread, ", "), p))
-		}
-		if len(p.unasked) > 0 {
-			out = append(out, fmt.Sprintf("the server's registry is asked (%s), and not what the repository names: %s", p, withoutLogins(p.unasked)))
-		}
-	}
-	return out
-}
-
-// login is who signs in at an address.
-var login = lazyregexp.New(`://[^/@\s]+@`)
-
-// notOfRegistries says what cannot be had, and what to do.
-func notOfRegistries(names []string) string {
-	return "not from a registry, and nothing else is reached: " + withoutLogins(names) +
-		". Publish it where the server's registries have it, or commit it"
-}
-
-// withoutLogins lists addresses for people, the first of many.
-func withoutLogins(names []string) string {
-	if n := len(names); n > 5 {
-		names = append(slices.Clone(names[:5]), fmt.Sprintf("%d more", n-5))
-	}
-	return text.Clip(login.ReplaceAllString(strings.Join(names, ", "), "://"), 400)
+// Empty reports whether there is nothing to set up.
+func (p *Plan) Empty() bool {
+	return !slices.ContainsFunc(slices.Concat(p.Own, p.Projects), func(p *Project) bool { return p.Lacks == "" })
 }
 
 // Inputs are the files that decide what is installed, sorted.
-func (r *Recipe) Inputs() []string {
+func (p *Plan) Inputs() []string {
 	var out []string
-	for _, p := range r.Projects {
-		out = append(out, p.Inputs...)
+	for _, one := range slices.Concat(p.Own, p.Projects) {
+		out = append(out, one.Inputs...)
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// Sources are the files besides [Manifests] that Find reads where their tools are there.
-func (r *Recipe) Sources() []string {
+// Use is the environment of commands that use what was set up.
+func (p *Plan) Use() []string {
 	var out []string
-	for _, p := range r.Projects {
-		out = append(out, p.classes...)
+	for _, one := range p.Projects {
+		for _, kv := range one.use {
+			if !slices.Contains(out, kv) {
+				out = append(out, kv)
+			}
+		}
 	}
 	return out
 }
 
+// Commit is what of a commit's files a plan is made of.
+type Commit struct {
+	Files []string
+	Read  func(paths []string) (map[string][]byte, error) // what is not there is left out
+}
+
 // finder reads one commit.
 type finder struct {
-	every []string // all files of the commit
 	files []string // without those of others
 	has   map[string]bool
-	read  func(path string) ([]byte, error)
+	text  map[string][]byte // of some
 	host  Host
 }
 
-// Find reads a commit's manifests. files are all of its paths, read returns one.
-func Find(files []string, read func(path string) ([]byte, error), host Host) (*Recipe, error) {
-	f := &finder{every: files, read: read, host: host, has: map[string]bool{}}
-	for _, name := range files {
+// Find plans the set-up of a commit.
+func Find(c Commit, set config.Setup, host Host) (*Plan, error) {
+	f := &finder{host: host, has: map[string]bool{}}
+	for _, name := range c.Files {
 		if !foreign(name) {
 			f.files = append(f.files, name)
-			f.has[name] = true
-		} else if strings.HasSuffix(name, "vendor/modules.txt") || strings.HasSuffix(name, "vendor/autoload.php") {
-			f.has[name] = true
+		}
+		f.has[name] = true
+	}
+	slices.Sort(f.files)
+	var err error
+	if f.text, err = c.Read(slices.DeleteFunc(slices.Clone(f.files), func(name string) bool { return !isInput(name) })); err != nil {
+		return nil, fmt.Errorf("read manifests: %w", err)
+	}
+	p := &Plan{host: host, keep: set.Cache}
+	if set.Installs() {
+		for _, find := range []func() []*Project{f.golang, f.node, f.python, f.cargo, f.maven, f.gradle, f.ruby, f.php} {
+			p.Projects = append(p.Projects, find()...)
 		}
 	}
-	r := &Recipe{}
-	for _, find := range []func() ([]*Project, error){f.golang, f.node, f.python, f.cargo, f.ruby, f.php, f.maven} {
-		list, err := find()
-		if err != nil {
-			return nil, fmt.Errorf("find dependencies: %w", err)
-		}
-		r.Projects = append(r.Projects, list...)
+	if p.Own, err = f.own(c, set); err != nil {
+		return nil, err
 	}
-	return r, f.key(r)
+	p.text = f.text
+	p.Key = p.key(f.text)
+	return p, nil
 }
 
-// manifest are the names of files that recipes read.
-var manifest = lazyregexp.New(`^(?:go\.(?:mod|sum|work|work\.sum)|package\.json|package-lock\.json|npm-shrinkwrap\.json|yarn\.lock|pnpm-lock\.yaml|pnpm-workspace\.yaml|\.npmrc|\.yarnrc(?:\.yml)?|` +
-	`Cargo\.(?:toml|lock)|pyproject\.toml|setup\.(?:cfg|py)|(?:poetry|uv|pdm)\.lock|Pipfile(?:\.lock)?|tox\.ini|.*requirements.*\.(?:txt|in)|constraints.*\.txt|modules\.txt|` +
-	`Gemfile(?:\.lock)?|gems\.(?:rb|locked)|composer\.(?:json|lock)|` +
-	`pom\.xml|extensions\.xml|maven\.config)$`)
-
-// Manifests are those of a commit's files that Find may read, as a rule: whoever reads
-// them all at once saves a process for each.
-func Manifests(files []string) []string {
-	return slices.DeleteFunc(slices.Clone(files), func(name string) bool {
-		return !manifest.MatchString(path.Base(name)) && !patchFile.MatchString(name) && !cargoConfig.MatchString(name) || foreign(name)
-	})
+// key stands for all that decides what a set-up leaves.
+func (p *Plan) key(texts map[string][]byte) string {
+	sum := sha256.New()
+	fmt.Fprintln(sum, format, p.keep)
+	for _, tool := range slices.Sorted(maps.Keys(p.host.Tools)) {
+		fmt.Fprintf(sum, "%s %q\n", tool, p.host.Tools[tool])
+	}
+	for _, one := range slices.Concat(p.Own, p.Projects) {
+		fmt.Fprintf(sum, "%s %q %q %q %q %q\n", one.Manager, one.Dir, one.Lacks, one.steps, one.use, one.stage)
+	}
+	for _, name := range p.Inputs() {
+		fmt.Fprintf(sum, "%q %d\n%s", name, len(texts[name]), texts[name])
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// patchFile is a patch of a package, where package managers for Node keep it.
-var patchFile = lazyregexp.New(`(?:^|/)(?:\.yarn/)?patches/[^/]+\.patch$`)
+// input are the names of files that decide what is installed.
+var input = lazyregexp.New(`^(?:go\.(?:mod|sum|work|work\.sum)|package\.json|package-lock\.json|npm-shrinkwrap\.json|yarn\.lock|pnpm-lock\.yaml|pnpm-workspace\.yaml|` +
+	`\.npmrc|\.yarnrc(?:\.yml)?|Cargo\.(?:toml|lock)|rust-toolchain(?:\.toml)?|pyproject\.toml|setup\.(?:cfg|py)|(?:poetry|uv|pdm)\.lock|Pipfile(?:\.lock)?|tox\.ini|` +
+	`.*requirements.*\.(?:txt|in)|constraints.*\.txt|Gemfile(?:\.lock)?|gems\.(?:rb|locked)|[\w.-]+\.gemspec|composer\.(?:json|lock)|` +
+	`pom\.xml|extensions\.xml|maven\.config|(?:build|settings)\.gradle(?:\.kts)?|gradle\.(?:properties|lockfile)|libs\.versions\.toml|` +
+	`gradle-wrapper\.properties|maven-wrapper\.properties|copilot-setup-steps\.ya?ml|\.?devcontainer\.json)$`)
 
-// cargoConfig is a file of cargo's settings.
-var cargoConfig = lazyregexp.New(`(?:^|/)\.cargo/config(?:\.toml)?$`)
+// isInput reports whether a file decides what is installed.
+func isInput(name string) bool {
+	return input.MatchString(path.Base(name)) || strings.Contains("/"+path.Dir(name)+"/", "/requirements/") || strings.Contains("/"+path.Dir(name)+"/", "/patches/")
+}
 
 // foreign reports whether a path belongs to somebody else's code, or to a test's data.
 func foreign(name string) bool {
 	for part := range strings.SplitSeq(path.Dir(name), "/") {
-		if part == "node_modules" || part == "vendor" || isExample(part) {
+		switch part {
+		case "node_modules", "vendor", "testdata", "third_party", "fixtures", "__fixtures__", "test-fixtures":
 			return true
 		}
 	}
 	return false
 }
 
-// isExample reports whether what is in a directory of that name is not what is installed.
-func isExample(dir string) bool {
-	return slices.Contains([]string{"testdata", "third_party", "fixtures", "__fixtures__"}, dir)
-}
-
-// toolOf are tools that matter to the projects of one manager alone.
-var toolOf = map[string]string{"ruby": "bundler", "php": "composer", "composer": "composer", "mvn": "maven"}
-
-// key gives the recipe a name for all that decides what comes of it.
-func (f *finder) key(r *Recipe) error {
-	sum := sha256.New()
-	fmt.Fprintf(sum, "%s %v\n", format, f.host.Scripts)
-	for _, tool := range slices.Sorted(maps.Keys(f.host.Tools)) {
-		if m := toolOf[tool]; m == "" || slices.ContainsFunc(r.Projects, func(p *Project) bool { return p.Manager == m }) {
-			fmt.Fprintf(sum, "%s %q\n", tool, f.host.Tools[tool])
+// beside reports whether a directory holds what a project shows, and not the project.
+func beside(dir string) bool {
+	for part := range strings.SplitSeq(dir, "/") {
+		switch part {
+		case "example", "examples", "sample", "samples", "template", "templates", "doc", "docs", "demo", "demos", "benchmark", "benchmarks", "bench":
+			return true
 		}
 	}
-	for _, p := range r.Projects {
-		fmt.Fprintf(sum, "%s %q %q\n", p.Manager, p.Dir, p.Lacks)
-		for _, name := range p.Inputs {
-			text, err := f.read(name)
-			if err != nil {
-				return fmt.Errorf("read %s: %w", name, err)
-			}
-			fmt.Fprintf(sum, "%q %d\n%s", name, len(text), text)
-		}
-		if err := f.declared(p, sum); err != nil {
-			return err
-		}
-		for _, s := range p.steps {
-			fmt.Fprintf(sum, "%q %q\n", s.Args, s.Env)
-		}
-	}
-	r.Key = hex.EncodeToString(sum.Sum(nil)[:16])
-	return nil
+	return false
 }
 
-// dirs returns the directories that have a file of that name, sorted.
-func (f *finder) dirs(base string) []string {
-	var out []string
+// dirs are the directories that have one of some files, those above others first.
+func (f *finder) dirs(names ...string) (out []string) {
 	for _, name := range f.files {
-		if path.Base(name) == base {
+		if slices.Contains(names, path.Base(name)) {
 			out = append(out, path.Dir(name))
 		}
 	}
 	slices.Sort(out)
-	return out
+	return slices.Compact(out)
 }
 
-// existing are those of some names that are files in a directory.
-func (f *finder) existing(dir string, names ...string) []string {
-	var out []string
-	for _, n := range names {
-		if p := path.Join(dir, n); f.has[p] {
-			out = append(out, p)
+// topmost are those of dirs that are not below another.
+func (f *finder) topmost(names ...string) (out []string) {
+	for _, dir := range f.dirs(names...) {
+		if !slices.ContainsFunc(out, func(above string) bool { return below(dir, above) }) && !(beside(dir) && len(out) > 0) {
+			out = append(out, dir)
 		}
 	}
 	return out
@@ -272,6 +239,23 @@ func (f *finder) existing(dir string, names ...string) []string {
 func below(dir, top string) bool {
 	return top == "." || dir == top || strings.HasPrefix(dir, top+"/")
 }
+
+// inputs are the files below a directory that decide what is installed and are of some names.
+func (f *finder) inputs(dir string, of func(base string) bool) []string {
+	var out []string
+	for _, name := range f.files {
+		if below(path.Dir(name), dir) && isInput(name) && of(path.Base(name)) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// in reports whether a directory has a file of that name.
+func (f *finder) in(dir, name string) bool { return f.has[path.Join(dir, name)] }
+
+// textOf is what a file says, if it was read.
+func (f *finder) textOf(dir, name string) string { return string(f.text[path.Join(dir, name)]) }
 
 // lacks says why a manager's projects cannot be installed; empty when they can.
 func (f *finder) lacks(tool, kind, install string) string {
@@ -284,18 +268,10 @@ func (f *finder) lacks(tool, kind, install string) string {
 	return ""
 }
 
-// slot is a name for a project's directory in the tree.
-func slot(manager, dir string) string {
-	if dir == "." {
-		return path.Join(manager, "top")
-	}
-	return path.Join(manager, "in", dir)
-}
-
 // ToolScript prints a line "name version" for each tool that there is.
 const ToolScript = `v() { printf '%s %s\n' "$1" "$(printf %s "$2" | head -n 1)"; }
-for t in go node npm python3 cargo ruby php; do command -v $t >/dev/null || continue
-case $t in go) v go "$(go env GOVERSION)";; *) v $t "$($t --version 2>/dev/null)";; esac; done
+for t in go node npm python3 cargo ruby bundle php gradle; do command -v $t >/dev/null || continue
+case $t in go) v go "$(go env GOVERSION)";; gradle) v gradle found;; *) v $t "$($t --version 2>/dev/null)";; esac; done
 if p=$(python3 -m pip --version 2>/dev/null); then v pip "$p"; fi
 if p=$(mvn -v 2>/dev/null); then v mvn "$p"; fi
 if command -v composer >/dev/null && p=$(COMPOSER_HOME=/tmp composer --version --no-ansi --no-plugins 2>/dev/null); then v composer "$p"; fi`
@@ -314,20 +290,7 @@ func ParseTools(out string) map[string]string {
 	return tools
 }
 
-// unreadable says of a manifest that nothing can be installed by it.
-func (p *Project) unreadable(name string, err error) {
-	first, _, _ := strings.Cut(err.Error(), "\n") // others show where
-	p.Lacks = path.Base(name) + " cannot be read: " + text.Clip(first, 300)
-}
-
-// isRefused reports whether a manifest was not given to its parser. What else cannot be read is
-// left to its package manager, which says so: it may be a template.
-func isRefused(err error) bool {
-	var refused untrusted.Refused
-	return errors.As(err, &refused)
-}
-
-// decode reads a JSON manifest; what cannot be read has nothing.
-func decode[T any](text []byte) (v T, err error) {
-	return v, untrusted.JSON(text, &v)
+// readTOML reads a manifest.
+func readTOML[T any](text []byte) (v T, err error) {
+	return v, untrusted.TOML(text, &v)
 }

@@ -2,405 +2,274 @@ package deps
 
 import (
 	"context"
-	"encoding/binary"
-	"flag"
+	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf16"
 
-	"golang.org/x/tools/txtar"
-
+	"forge/pipeline/config"
+	"forge/pipeline/needs"
 	"forge/pipeline/workspace"
 )
 
-var update = flag.Bool("update", false, "write what is wanted anew")
-
-// whole is a server with everything.
-var whole = Host{
-	Tools: map[string]string{"go": "go1.26", "npm": "11", "node": "v20", "python3": "Python 3.11", "pip": "pip 23", "cargo": "cargo 1.95",
-		"ruby": "ruby 3.1", "php": "PHP 8.2", "composer": "Composer version 2.5", "mvn": "Apache Maven 3.8.7"},
-	Registry: map[string]string{"go": "http://127.0.0.1:4801", "npm": "http://127.0.0.1:4802", "pypi": "http://127.0.0.1:4803", "cargo": "http://127.0.0.1:4804",
-		"maven":    "http://127.0.0.1:4805",
-		"rubygems": "http://127.0.0.1:4806", "composer": "http://127.0.0.1:4807"},
-	SumDB: "sum.example",
+// everything is a machine that has all.
+func everything() Host {
+	h := Host{Tools: map[string]string{}, Registry: map[string]string{}}
+	for _, tool := range []string{"go", "npm", "node", "python3", "pip", "cargo", "mvn", "gradle", "bundle", "ruby", "php", "composer"} {
+		h.Tools[tool] = "1"
+	}
+	for i, kind := range []string{"go", "npm", "pypi", "cargo", "maven", "rubygems", "composer"} {
+		h.Registry[kind] = fmt.Sprintf("http://127.0.0.1:%d", 4801+i)
+	}
+	return h
 }
 
-func find(t testing.TB, files map[string]string, host Host) *Recipe {
+func commit(files map[string]string) Commit {
+	c := Commit{Read: func(paths []string) (map[string][]byte, error) {
+		out := map[string][]byte{}
+		for _, name := range paths {
+			if text, ok := files[name]; ok {
+				out[name] = []byte(text)
+			}
+		}
+		return out, nil
+	}}
+	for name := range files {
+		c.Files = append(c.Files, name)
+	}
+	return c
+}
+
+func find(t *testing.T, files map[string]string, set config.Setup, h Host) *Plan {
 	t.Helper()
-	names := slices.Sorted(maps.Keys(files))
-	known := Manifests(names)
-	read := func(name string) ([]byte, error) {
-		if !slices.Contains(known, name) && path.Ext(name) != ".txt" && path.Ext(name) != ".whl" && path.Ext(name) != ".tgz" { // requirements may name others
-			t.Errorf("%s is read by itself: add it to the manifests", name)
-		}
-		text, ok := files[name]
-		if !ok {
-			return nil, os.ErrNotExist
-		}
-		return []byte(text), nil
-	}
-	first, err := Find(names, read, Host{})
+	p, err := Find(commit(files), set, h)
 	if err != nil {
 		t.Fatal(err)
 	}
-	known = append(known, first.Sources()...)
-	r, err := Find(names, read, host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return p
 }
 
-// describe writes a recipe for people.
-func describe(r *Recipe) string {
-	var b strings.Builder
-	for _, p := range r.Projects {
-		fmt.Fprintf(&b, "%s: %s\n", p, strings.Join(p.Inputs, " "))
-		for _, name := range p.elsewhere {
-			fmt.Fprintf(&b, "  without %s\n", name)
-		}
-		for _, name := range p.unasked {
-			fmt.Fprintf(&b, "  not asked: %s\n", name)
-		}
-		if p.Lacks != "" {
-			fmt.Fprintf(&b, "  lacks: %s\n", p.Lacks)
-			continue
-		}
-		for _, name := range slices.Sorted(maps.Keys(p.stage)) {
-			fmt.Fprintf(&b, "  file %s\n", name)
-			if base := path.Base(name); base != "RECORD" && path.Ext(base) != ".rb" && path.Ext(base) != ".sh" && base != "package.json" && !strings.HasPrefix(base, "go.") {
-				for line := range strings.Lines(string(p.stage[name])) {
-					fmt.Fprintf(&b, "    | %s\n", strings.TrimRight(line, "\n"))
-				}
-			}
-		}
-		for _, s := range p.steps {
-			fmt.Fprintf(&b, "  run in %s: %s\n", s.Dir, strings.Join(s.Args, " "))
-		}
-		if len(p.env) > 0 {
-			fmt.Fprintf(&b, "  use %s\n", strings.Join(p.env, " "))
-		}
-	}
-	return b.String()
-}
+const npmNeeds = `{"dependencies":{"left":"1"}}`
 
-// Each file of testdata is a repository, and in "want" what is found in it.
-func TestFind(t *testing.T) { // D1
+// Covers D1: what repositories of each ecosystem look like, and what installs them.
+func TestFind(t *testing.T) {
 	t.Parallel()
-	names, _ := filepath.Glob("testdata/*.txtar")
-	if len(names) < 12 {
-		t.Fatalf("%d cases", len(names))
-	}
-	for _, name := range names {
-		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
-			a, err := txtar.ParseFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			files, want, at := map[string]string{}, "", -1
-			for i, f := range a.Files {
-				if f.Name == "want" {
-					want, at = string(f.Data), i
-					continue
-				}
-				files[f.Name] = string(f.Data)
-			}
-			got := describe(find(t, files, whole))
-			if *update {
-				if at < 0 {
-					a.Files = append(a.Files, txtar.File{Name: "want"})
-					at = len(a.Files) - 1
-				}
-				a.Files[at].Data = []byte(got)
-				if err := os.WriteFile(name, txtar.Format(a), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if got != want {
-				t.Errorf("got:\n%s\nwant:\n%s", got, want)
-			}
-		})
-	}
-}
-
-// Which package indexes are not asked is said without who signs in there.
-func TestUnaskedIndexes(t *testing.T) {
-	t.Parallel()
-	r := find(t, map[string]string{"requirements.txt": "left\n--extra-index-url https://me:secret@pypi.acme.example/simple\n"}, whole)
-	want := []string{"the server's registry is asked (pip), and not what the repository names: https://pypi.acme.example/simple"}
-	if got := r.Unasked(); !slices.Equal(got, want) {
-		t.Errorf("Unasked = %q, want %q", got, want)
-	}
-}
-
-func TestWhatAServerLacks(t *testing.T) { // D1: said by name
-	t.Parallel()
-	files := map[string]string{
-		"go.mod": "module m\n\nrequire x.y/z v1.0.0\n", "package.json": `{"dependencies":{"left":"1"}}`, "requirements.txt": "left\n",
-		"Cargo.toml": "", "Cargo.lock": "[[package]]\nname = \"left\"\nversion = \"1\"\nsource = \"registry+https://x\"\n",
-	}
-	for _, c := range []struct {
-		change func(*Host)
-		want   []string
+	for _, tt := range []struct {
+		name  string
+		files map[string]string
+		want  []string // projects, and a part of their commands
 	}{
-		{func(h *Host) { h.Tools = nil }, []string{"go: go is not installed", "npm: npm is not installed", "pip: python3 is not installed",
-			"cargo: cargo is not installed"}},
-		{func(h *Host) { h.Registry = nil }, []string{"go: the server lists no registry of the kind go", "npm: ", "pip: ", "cargo: "}},
-		{func(h *Host) { delete(h.Tools, "pip") }, []string{"pip: pip is not installed on the server: apt-get install python3-pip"}},
-		{func(*Host) {}, nil},
+		{"nothing", map[string]string{"README.md": "", "main.c": ""}, nil},
+		{"a Go module", map[string]string{"go.mod": "module m\n\nrequire x v1.0.0\n", "testdata/m/go.mod": "require y v1"}, []string{"go: go mod download"}},
+		{"modules beside each other", map[string]string{"go.mod": "module m\n", "tools/go.mod": "require x v1"}, []string{"go in tools: go mod download"}},
+		{"a vendored module", map[string]string{"go.mod": "require x v1", "vendor/modules.txt": ""}, nil},
+		{"a workspace", map[string]string{"go.work": "use ./a", "a/go.mod": "require x v1"}, []string{"go: go mod download"}},
+		{"npm", map[string]string{"package.json": npmNeeds, "package-lock.json": "{}"}, []string{"npm: npm ci"}},
+		{"npm without a lock file", map[string]string{"package.json": npmNeeds}, []string{"npm: npm install --no-package-lock"}},
+		{"npm without needs", map[string]string{"package.json": `{"scripts":{"test":"node --test"}}`}, nil},
+		{"pnpm with a version", map[string]string{"package.json": `{"packageManager":"pnpm@10.2.1+sha512.x","devDependencies":{"a":"1"}}`, "pnpm-lock.yaml": "lockfileVersion: '9.0'\n"}, []string{"pnpm: pnpm@10.2.1"}},
+		{"pnpm of some years ago", map[string]string{"package.json": npmNeeds, "pnpm-lock.yaml": "lockfileVersion: '6.0'\n"}, []string{"pnpm: pnpm@8"}},
+		{"yarn", map[string]string{"package.json": npmNeeds, "yarn.lock": "# yarn lockfile v1\n"}, []string{"yarn: yarn install --non-interactive"}},
+		{"berry", map[string]string{"package.json": npmNeeds, "yarn.lock": "__metadata:\n  version: 8\n"}, []string{"yarn: yarn install --immutable"}},
+		{"workspaces and an example", map[string]string{"package.json": `{"workspaces":["packages/*"]}`, "package-lock.json": "{}", "packages/a/package.json": npmNeeds, "examples/x/package.json": npmNeeds, "examples/x/package-lock.json": "{}"}, []string{"npm: npm ci"}},
+		{"a Go and npm monorepo", map[string]string{"go.mod": "require x v1", "web/package.json": npmNeeds, "web/package-lock.json": "{}"}, []string{"go: go mod", "npm in web: npm ci"}},
+		{"pyproject", map[string]string{"pyproject.toml": "[project]\nname='x'\n", "docs/requirements.txt": "sphinx\n"}, []string{"pip: python.sh"}},
+		{"Python beneath", map[string]string{"api/setup.py": "", "main.c": ""}, []string{"pip in api: python.sh"}},
+		{"Rust without a lock file", map[string]string{"Cargo.toml": "[package]", "crates/a/Cargo.toml": ""}, []string{"cargo: cargo generate-lockfile"}},
+		{"Maven", map[string]string{"pom.xml": "<project/>", "core/pom.xml": "<project/>"}, []string{"maven: mvn -B"}},
+		{"Gradle", map[string]string{"settings.gradle.kts": "", "app/build.gradle.kts": ""}, []string{"gradle: gradle --no-daemon"}},
+		{"Ruby", map[string]string{"Gemfile": "", "x.gemspec": ""}, []string{"bundler: bundle install"}},
+		{"PHP", map[string]string{"composer.json": `{"require":{"a/b":"1"}}`}, []string{"composer: composer update"}},
+		{"agents' own steps", map[string]string{"package.json": npmNeeds, ".github/workflows/copilot-setup-steps.yml": "jobs:\n  copilot-setup-steps:\n    steps:\n      - uses: actions/checkout@v4\n      - run: make deps\n        working-directory: web\n"},
+			[]string{"setup: cd 'web' && {\nmake deps\n}", "npm: npm install"}},
 	} {
-		host := Host{Tools: maps.Clone(whole.Tools), Registry: maps.Clone(whole.Registry)}
-		c.change(&host)
-		got := find(t, files, host).Lacking()
-		if len(got) != len(c.want) {
-			t.Errorf("lacking %q, want %q", got, c.want)
-			continue
+		var got []string
+		p := find(t, tt.files, config.Setup{}, everything())
+		for _, one := range slices.Concat(p.Own, p.Projects) {
+			got = append(got, one.String()+": "+strings.Join(one.steps, "; "))
 		}
-		for i := range got {
-			if !strings.HasPrefix(got[i], c.want[i]) {
-				t.Errorf("lacking %q, want %q", got[i], c.want[i])
+		for i := range max(len(got), len(tt.want)) {
+			if i >= len(got) || i >= len(tt.want) {
+				t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+				break
+			}
+			who, what, _ := strings.Cut(tt.want[i], ": ")
+			if !strings.HasPrefix(got[i], who+": ") || !strings.Contains(got[i], what) {
+				t.Errorf("%s: %q, want %q", tt.name, got[i], tt.want[i])
 			}
 		}
 	}
 }
 
-// The key changes with whatever decides the result, and with nothing else.
-func TestKey(t *testing.T) { // D1
+// Covers D1: what decides what is installed decides the key, and nothing else does.
+func TestKey(t *testing.T) {
 	t.Parallel()
-	files := map[string]string{"go.mod": "module m\n\nrequire x.y/z v1.0.0\n", "go.sum": "a", "main.go": "package main",
-		"package.json": `{"dependencies":{"left":"1"}}`, "package-lock.json": "{}"}
-	key := find(t, files, whole).Key
-	with := func(name, text string) map[string]string {
-		m := maps.Clone(files)
-		m[name] = text
-		return m
+	files := map[string]string{"package.json": npmNeeds, "package-lock.json": "{}", "index.js": "", "scripts/setup.sh": "1"}
+	set := config.Setup{Commands: []string{"sh scripts/setup.sh"}}
+	base := find(t, files, set, everything())
+	with := func(name, text string) *Plan {
+		other := map[string]string{name: text}
+		for n, text := range files {
+			if _, ok := other[n]; !ok {
+				other[n] = text
+			}
+		}
+		return find(t, other, set, everything())
 	}
-	for name, same := range map[string]bool{"main.go": true, "README.md": true, "vendor/x/package.json": true, "go.sum": false,
-		"go.mod": false, "package-lock.json": false} {
-		if got := find(t, with(name, "module m\n\nrequire x.y/z v1.0.1\n"), whole).Key; (got == key) != same {
-			t.Errorf("%s changed: the key is the same: %v", name, got == key)
+	newer := everything()
+	newer.Tools["node"] = "2"
+	for name, tt := range map[string]struct {
+		plan *Plan
+		same bool
+	}{
+		"again": {with("index.js", ""), true}, "another source": {with("index.js", "x"), true}, "a lock file": {with("package-lock.json", "[]"), false},
+		"what a command names": {with("scripts/setup.sh", "2"), false}, "another tool": {find(t, files, set, newer), false},
+		"other commands": {find(t, files, config.Setup{}, everything()), false},
+	} {
+		if (tt.plan.Key == base.Key) != tt.same {
+			t.Errorf("%s: the same key: %v", name, !tt.same)
 		}
 	}
-	other := whole
-	other.Scripts = true
-	newer := whole
-	newer.Tools = map[string]string{"go": "go1.27", "npm": "11", "node": "v20", "python3": "Python 3.11", "pip": "pip 23", "cargo": "cargo 1.95"}
-	for name, host := range map[string]Host{"scripts": other, "tools": newer} {
-		if find(t, files, host).Key == key {
-			t.Errorf("other %s, the same key", name)
-		}
+	if p := find(t, files, config.Setup{}, Host{}); !p.Empty() || !strings.Contains(strings.Join(p.Lacking(), ""), "npm is not installed on the server") {
+		t.Errorf("a machine without npm: %q", p.Lacking())
 	}
 }
 
-// Composer's class map names the classes of a project's own files, so that it is made anew
-// when a file or a class comes, and not for what a class does.
-func TestKeyOfClassMap(t *testing.T) { // D1
-	t.Parallel()
-	key := func(text, more string) string {
-		t.Helper()
-		files := map[string]string{"composer.json": `{"require":{"acme/log":"1"},"autoload":{"classmap":["lib/"]}}`, "composer.lock": `{"packages":[]}`,
-			"lib/old.php": text}
-		if more != "" {
-			files[more] = "<?php\n"
-		}
-		return find(t, files, whole).Key
-	}
-	first := key("<?php class Old { const X = 1; }", "")
-	if key("<?php class Old { const X = 2; }", "src/new.php") != first {
-		t.Error("another key for the same classes")
-	}
-	for _, k := range []string{key("<?php class Old {}\nfinal class Added {}", ""), key("<?php namespace N;\nclass Old {}", ""),
-		key("<?php class Old {}", "lib/new.php")} {
-		if k == first {
-			t.Error("the same key for other classes")
-		}
-	}
+// installer is one that runs nothing.
+type installer struct {
+	ran   []string
+	stage []string
+	exit  func(step string) (int, string)
 }
 
-func TestTools(t *testing.T) {
-	t.Parallel()
-	got := ParseTools("go go1.26.8\nnpm 11.19.1\npython3 Python 3.11.2\npip pip 23.0.1 from /usr\n\nnode \nmvn \x1b[1mApache Maven 3.9.9 (8e8579a)\x1b[m\n")
-	want := map[string]string{"go": "go1.26.8", "npm": "11.19.1", "python3": "Python 3.11.2", "pip": "pip 23.0.1 from /usr", "mvn": "Apache Maven 3.9.9 (8e8579a)"}
-	if !maps.Equal(got, want) {
-		t.Errorf("%v", got)
+func (i *installer) Run(_ context.Context, c workspace.Command) (workspace.Result, error) {
+	step := c.Args[len(c.Args)-1]
+	i.ran = append(i.ran, step)
+	r := workspace.Result{Duration: time.Second}
+	if i.exit != nil {
+		var said string
+		r.Exit, said = i.exit(step)
+		r.Stderr = []byte(said)
 	}
-}
-
-// scripted is an installer whose commands end as they are told.
-type scripted struct {
-	exits map[string]workspace.Result // by the command's first words
-	log   []string
-}
-
-func (s *scripted) Run(_ context.Context, c workspace.Command) (workspace.Result, error) {
-	line := strings.Join(c.Args, " ")
-	s.log = append(s.log, c.Dir+"$ "+line)
-	for start, r := range s.exits {
-		if strings.HasPrefix(line, start) {
-			return r, nil
-		}
+	if !slices.ContainsFunc(c.Env, func(kv string) bool { return strings.HasPrefix(kv, "npm_config_registry=http://127.0.0.1") }) {
+		return r, errors.New("no registry is named")
 	}
-	return workspace.Result{Duration: time.Second}, nil
+	return r, nil
 }
 
-func (s *scripted) Stage(_ context.Context, name string, _ []byte) error {
-	s.log = append(s.log, "stage "+name)
+func (i *installer) Stage(_ context.Context, name string, _ []byte) error {
+	i.stage = append(i.stage, name)
 	return nil
 }
 
-func TestMake(t *testing.T) { // D1: one that fails does not keep the others away
+func (i *installer) Keep(context.Context, []string) ([]string, error) { return nil, nil }
+
+// Covers D1: a project that fails does not keep the others from being installed, and is told
+// with the lines that say why.
+func TestMake(t *testing.T) {
 	t.Parallel()
-	files := map[string]string{"go.mod": "module m\n\nrequire x.y/z v1.0.0\n",
-		"web/package.json": `{"dependencies":{"left":"1"},"workspaces":["packages/*"]}`, "web/packages/a/package.json": "{}"}
-	in := &scripted{exits: map[string]workspace.Result{
-		"go mod":    {Exit: 1, Stderr: []byte("go: x.y/z@v1.0.0: reading http://127.0.0.1:4801/x.y/z/@v/v1.0.0.mod: 404 Not Found\n")},
-		"find node": {Stdout: []byte("node/in/web/node_modules\nnode/in/web/packages/a/node_modules\n")},
+	files := map[string]string{"go.mod": "require x v1", "package.json": npmNeeds, "package-lock.json": "{}", "Cargo.toml": "[package]"}
+	in := &installer{exit: func(step string) (int, string) {
+		if strings.HasPrefix(step, "npm ci") {
+			return 1, "npm warn old lockfile\nnpm error code E404\nnpm error 404 Not Found - GET http://127.0.0.1:4802/left\nnpm error A complete log of this run can be found in: /x\n"
+		}
+		return 0, ""
 	}}
-	tree, err := find(t, files, whole).Make(t.Context(), in)
+	tree, err := find(t, files, config.Setup{}, everything()).Make(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := tree.Mounts; len(got) != 10 || got[0] != (Mount{From: "node/in/web/node_modules", To: "web/node_modules"}) ||
-		got[1] != (Mount{To: "web/node_modules/.cache"}) ||
-		got[5] != (Mount{From: "node/in/web/packages/a/node_modules", To: "web/packages/a/node_modules"}) {
-		t.Errorf("mounts: %v", got)
+	tree.Explain(nil, []string{"npm /left"})
+	said := strings.Join(tree.Summary(), "\n")
+	if want := "installed dependencies (go, cargo)\ncould not install dependencies (npm): `npm ci || npm ci --ignore-scripts` ended with 1: npm error code E404\n" +
+		"npm error 404 Not Found - GET http://127.0.0.1:4802/left\n(no registry has npm /left)"; said != want {
+		t.Errorf("said\n%s\nwant\n%s", said, want)
 	}
-	tree.Explain(nil, []string{"go /x.y/z/@v/v1.0.0.mod"})
-	want := []string{"installed dependencies (npm in web)",
-		"could not install dependencies (go): `go mod download` ended with 1: go: x.y/z@v1.0.0: reading http://127.0.0.1:4801/x.y/z/@v/v1.0.0.mod: 404 Not Found\n(no registry has go /x.y/z/@v/v1.0.0.mod)"}
-	if got := tree.Summary(); !slices.Equal(got, want) {
-		t.Errorf("summary: %q", got)
-	}
-	if !tree.Broken() || len(tree.Env) != 0 {
-		t.Errorf("broken %v, env %v", tree.Broken(), tree.Env)
+	if !slices.Contains(tree.Env, "CARGO_HOME=/deps/cargo") || !slices.Contains(in.stage, "cargo/config.toml") {
+		t.Errorf("used with %q, staged %q", tree.Env, in.stage)
 	}
 }
 
-// npm says first what is wrong, and how it is called last; and that a place cannot be
-// reached does not say what it was wanted for.
-func TestWhyNpmFailed(t *testing.T) { // D1
+// Covers D1, S9: a change's manifests are installed by commands that run no script, and those
+// that are programs not at all.
+func TestUpdate(t *testing.T) {
 	t.Parallel()
-	files := map[string]string{"package.json": `{"dependencies":{"left":"1","own":"github:acme/own#v1","right":"git+https://ann:secret@git.example/right"},"devDependencies":{"@acme/tool":"1"}}`,
-		"package-lock.json": "{}", ".npmrc": "@acme:registry=https://npm.acme.example/\n"}
-	in := &scripted{exits: map[string]workspace.Result{"npm ci": {Exit: 1, Stderr: []byte("npm error code EUSAGE\nnpm error\n" +
-		"npm error `npm ci` can only install packages when your package.json and package-lock.json are in sync.\nnpm error\nnpm error Missing: left@1.0.0 from lock file\n" +
-		"npm error\nnpm error Clean install a project\nnpm error\nnpm error Usage:\nnpm error npm ci\nnpm error\nnpm error Run \"npm help ci\" for more info\n")}}}
-	tree, err := find(t, files, whole).Make(t.Context(), in)
+	before := map[string]string{"package.json": npmNeeds, "package-lock.json": "{}", "pom.xml": "<project/>"}
+	after := map[string]string{"package.json": `{"dependencies":{"right":"1"}}`, "package-lock.json": "{}", "pom.xml": "<project>x</project>"}
+	now := find(t, after, config.Setup{}, everything())
+	projects, err := now.Changed(now.Edits(find(t, before, config.Setup{}, everything())), nil)
+	if err != nil || len(projects) != 2 {
+		t.Fatalf("changed: %v, %v", projects, err)
+	}
+	in := &installer{}
+	tree, err := now.Update(t.Context(), in, projects)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"could not install dependencies (npm): `npm ci --ignore-scripts` ended with 1: npm error code EUSAGE\n" +
-		"npm error `npm ci` can only install packages when your package.json and package-lock.json are in sync.\nnpm error Missing: left@1.0.0 from lock file\n" +
-		"not from a registry, and nothing else is reached: own (github:acme/own#v1), right (git+https://git.example/right). Publish it where the server's registries have it, or commit it\n" +
-		".npmrc takes packages of @acme from https://npm.acme.example/, which is not asked unless the server's settings list it: `registries` with `match: [\"@acme\"]`"}
-	if got := tree.Summary(); !slices.Equal(got, want) {
-		t.Errorf("summary: %q\nwant %q", got, want)
+	if len(in.ran) != 2 || in.ran[0] != "npm install --ignore-scripts" || tree.Broken() {
+		t.Errorf("ran %q; %q", in.ran, tree.Summary())
+	}
+	if said := strings.Join(tree.Summary(), "\n"); !strings.Contains(said, "the change edits pom.xml, and maven would run what it says") {
+		t.Errorf("said %s", said)
+	}
+	if got := Locks(projects); !slices.Equal(got, []string{"package-lock.json"}) {
+		t.Errorf("lock files: %q", got)
 	}
 }
 
-// Where packages may run scripts, the repository's own do not: they want its files.
-func TestOwnHooksDoNotRun(t *testing.T) { // D1
+// Covers D1: what pip is told for the ways in which Python projects name what their tests need.
+func TestPython(t *testing.T) {
 	t.Parallel()
-	files := map[string]string{"package.json": `{"name":"a","scripts":{"postinstall":"node scripts/gen.js","prepare":"husky","test":"tap"},"dependencies":{"left":"1"},"workspaces":["b"]}`,
-		"b/package.json": `{"name":"b","scripts":{"install":"node-gyp rebuild"}}`}
-	host := whole
-	host.Scripts = true
-	p := find(t, files, host).Projects[0]
-	for name, want := range map[string]string{"node/top/package.json": `{"dependencies":{"left":"1"},"name":"a","scripts":{"test":"tap"},"workspaces":["b"]}`,
-		"node/top/b/package.json": `{"name":"b","scripts":{}}`} {
-		if got := string(p.stage[name]); got != want {
-			t.Errorf("%s is %s, want %s", name, got, want)
-		}
-	}
-}
-
-// What no registry has is said, with who signs in there left out.
-func TestElsewhereIsSaid(t *testing.T) { // D1
-	t.Parallel()
-	files := map[string]string{"requirements.txt": "left\nown @ git+https://ann:secret@git.example/own\n"}
-	r := find(t, files, whole)
-	want := []string{"pip: not from a registry, and nothing else is reached: own @ git+https://git.example/own. Publish it where the server's registries have it, or commit it"}
-	if got := r.Lacking(); !slices.Equal(got, want) || r.Empty() {
-		t.Errorf("lacking: %q", got)
-	}
-}
-
-// Where every module that go.mod asks for is a directory of the repository, nothing is downloaded,
-// and what tidies up finds nothing to remove.
-func TestNothingDownloaded(t *testing.T) { // D1
-	t.Parallel()
-	files := map[string]string{"go.mod": "module m\n\nrequire x.y/z v0.0.0\n\nreplace x.y/z => ./z\n", "z/go.mod": "module x.y/z\n"}
-	dir, ran := t.TempDir(), 0
-	for _, p := range find(t, files, whole).Projects {
-		for _, step := range p.steps {
-			if step.Args[0] == "go" {
-				continue
-			}
-			ran++
-			for i := range step.Args {
-				step.Args[i] = strings.ReplaceAll(step.Args[i], root+"/", dir+"/")
-			}
-			if out, err := exec.Command(step.Args[0], step.Args[1:]...).CombinedOutput(); err != nil {
-				t.Errorf("%q: %v: %s", step.Args, err, out)
-			}
-		}
-	}
-	if ran != 1 {
-		t.Errorf("%d commands tidy up, want 1", ran)
-	}
-}
-
-func TestPoetryRanges(t *testing.T) {
-	t.Parallel()
-	for from, want := range map[string]string{
-		"^1.2.3": ">=1.2.3,<2", "^0.2.3": ">=0.2.3,<0.3", "^0.0.3": ">=0.0.3,<0.0.4", "^1": ">=1,<2", "~1.2.3": ">=1.2.3,<1.3", "~1": ">=1,<2",
-		"*": "", "": "", "1.2.3": "==1.2.3", ">=1,<3": ">=1,<3", "^0.0": ">=0.0,<0.1", "~=1.4": "~=1.4",
+	needs.Tools(t, "python3")
+	for _, tt := range []struct {
+		name  string
+		files map[string]string
+		want  string
+		names string
+	}{
+		{"groups", map[string]string{"pyproject.toml": "[project]\nname='x'\ndependencies=['a>=1']\n[dependency-groups]\ndev=[{include-group='tests'}]\ntests=['pytest','b[c]~=2.0']\ndocs=['sphinx']\n"},
+			"-e . pytest b[c]~=2.0", "a>=1 pytest b[c]~=2.0"},
+		{"extras", map[string]string{"pyproject.toml": "[project]\nname='x'\n[project.optional-dependencies]\ntest=['pytest','c @ https://evil/c.tar.gz']\nspeed=['d']\n"}, "-e .[test]", "pytest"},
+		{"Poetry", map[string]string{"pyproject.toml": "[tool.poetry]\nname='x'\npackage-mode=false\n[tool.poetry.dependencies]\npython='^3.9'\na='^1.2'\nb={version='~2.1.0',extras=['z']}\nc={path='../c'}\n[tool.poetry.group.test.dependencies]\npytest='*'\n"},
+			"a>=1.2,<2 b[z]>=2.1.0,<2.2 pytest", "a>=1.2,<2 b[z]>=2.1.0,<2.2 pytest"},
+		{"lists", map[string]string{"requirements.txt": "a==1 # why\n-r base.txt\n./local\n--index-url http://evil\n", "base.txt": "b\n", "requirements-dev.txt": "c\n", "requirements-docs.txt": "d\n"},
+			"-r requirements-dev.txt -r requirements.txt", "c a==1 b"},
+		{"setup.cfg", map[string]string{"setup.cfg": "[metadata]\nname=x\n[options]\ninstall_requires=\n  a\n[options.extras_require]\ntests =\n  b\n"}, "-e .[tests]", "a b"},
+		{"setup.py and tox", map[string]string{"setup.py": "", "tox.ini": "[testenv]\ndeps =\n  pytest\n  py3: mock>=1\n  {toxinidir}\n"}, "-e . pytest mock>=1", "pytest mock>=1"},
 	} {
-		if got := poetryRange(from); got != want {
-			t.Errorf("%q: %q, want %q", from, got, want)
-		}
-	}
-}
-
-func FuzzFind(f *testing.F) {
-	for _, text := range []string{"module m\nrequire (\n\tx v1\n)", `{"workspaces":{"packages":["**","!x"]}}`,
-		"-r requirements.txt\n-e .\nleft==1", "[project]\ndependencies=['a']", "go 1.22\nuse (\n./a\n)"} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		files := map[string]string{}
-		for _, name := range []string{"go.mod", "go.work", "a/go.mod", "package.json", "a/package.json", "package-lock.json",
-			"pnpm-workspace.yaml", ".npmrc", "requirements.txt", "pyproject.toml", "poetry.lock", "setup.cfg", "Cargo.lock", "Cargo.toml"} {
-			files[name] = text
-		}
-		for _, p := range find(t, files, whole).Projects {
-			for name := range p.stage {
-				if path.IsAbs(name) || strings.HasPrefix(path.Clean(name), "..") {
-					t.Errorf("%q leaves the tree", name)
-				}
+		dir := t.TempDir()
+		for name, text := range tt.files {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
 			}
 		}
-	})
+		for mode, want := range map[string]string{"": tt.want, "names": tt.names} {
+			cmd := exec.Command("python3", "-c", pythonScript)
+			if mode != "" {
+				cmd.Args = append(cmd.Args, mode)
+			}
+			cmd.Dir = dir
+			out, err := cmd.CombinedOutput()
+			if got := strings.Join(strings.Fields(string(out)), " "); err != nil || got != want {
+				t.Errorf("%s, %q: %s, %v, want %s", tt.name, mode, got, err, want)
+			}
+		}
+	}
 }
 
-// Maven also reads poms that are not in UTF-8: what is not understood is not handed to it.
-func TestPomInAnotherEncoding(t *testing.T) {
+// A tool's own lines say what is wrong, wherever they stand.
+func TestErrorLines(t *testing.T) {
 	t.Parallel()
-	pom := utf16.Encode([]rune("\ufeff<project><build><extensions><extension><artifactId>x</artifactId></extension></extensions></build></project>"))
-	var text []byte
-	for _, c := range pom {
-		text = binary.BigEndian.AppendUint16(text, c)
+	said := "[INFO] Scanning\n[ERROR] COMPILATION ERROR :\n[INFO] 1 error\n[INFO] BUILD FAILURE\n[INFO] Total time: 2 s\n"
+	if got := errorLines(said); got != "[ERROR] COMPILATION ERROR :" {
+		t.Errorf("Maven: %q", got)
 	}
-	if kept, runs := (&finder{}).pom(text); len(kept) > 0 || runs != "" {
-		t.Errorf("kept %q, runs %q", kept, runs)
+	if got := errorLines("one\ntwo\n"); got != "one\ntwo" {
+		t.Errorf("no word for it: %q", got)
 	}
 }

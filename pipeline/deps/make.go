@@ -14,25 +14,8 @@ import (
 	"forge/pipeline/workspace"
 )
 
-// Installer is where a recipe is carried out.
-type Installer interface {
-	Run(ctx context.Context, c workspace.Command) (workspace.Result, error)
-	Stage(ctx context.Context, name string, content []byte) error
-}
-
-// Mount shows a directory of the tree in the work tree; nothing is an empty one that
-// can be written.
-type Mount struct {
-	From string `json:"from,omitempty"`
-	To   string `json:"to"`
-	Copy bool   `json:"copy,omitempty"` // a copy, which can be written
-}
-
-// Env is what commands in and below a directory are told.
-type Env struct {
-	Dir string   `json:"dir"`
-	Env []string `json:"env"`
-}
+// timeout is how long one command may take, as far as the server lets it.
+const timeout = 30 * time.Minute
 
 // Failure is a project that could not be installed.
 type Failure struct {
@@ -42,115 +25,231 @@ type Failure struct {
 	Away    bool   `json:"away,omitempty"`  // a registry did not answer: it may go well the next time
 }
 
-// Tree is what a recipe made, and how it is used.
+// Tree describes an environment.
 type Tree struct {
 	Projects []string  `json:"projects"`
-	Mounts   []Mount   `json:"mounts,omitempty"`
-	Env      []Env     `json:"env,omitempty"`
 	Failed   []Failure `json:"failed,omitempty"`
+	Left     []string  `json:"left,omitempty"` // what was changed or made in the work tree and is not kept
+	Env      []string  `json:"env,omitempty"`  // of commands that use it
 	Seconds  float64   `json:"seconds"`
 	Requests int       `json:"requests"` // that went to registries
 	Bytes    int64     `json:"bytes"`    // that they sent
 	At       time.Time `json:"at"`
-	Fetched  string    `json:"-"` // both by ecosystem, for people; "" of a tree that was there already
-
-	Ran  int      `json:"ran,omitempty"`  // commands of the repository's settings, of a tree that they made
-	Left []string `json:"left,omitempty"` // what they changed or made that is not kept
+	Fetched  string    `json:"-"` // both by ecosystem, for people; "" of an environment that was there already
 }
 
-// written are directories that test runners make in node_modules.
-var written = []string{".cache", ".vite", ".vite-temp", ".vitest"}
-
-// Make installs what can be. One project that fails does not keep the others from
-// being installed; the error is for what is no fault of the repository.
-func (r *Recipe) Make(ctx context.Context, in Installer) (*Tree, error) {
-	tree := &Tree{}
-	for _, p := range r.Projects {
-		if p.Lacks != "" {
-			tree.Failed = append(tree.Failed, Failure{Project: p.String(), Why: p.Lacks, Lacks: true})
-			continue
+// Make sets up the base commit, which the installer's work tree is. The error is for what is
+// no fault of the repository.
+func (p *Plan) Make(ctx context.Context, in workspace.Installer) (*Tree, error) {
+	tree := &Tree{Env: p.Use()}
+	own := !slices.ContainsFunc(p.Own, func(o *Project) bool { return o.From != "setup.commands" })
+	if !own { // in place of what is found out
+		if err := p.all(ctx, in, tree, p.Own); err != nil {
+			return nil, err
 		}
-		if err := p.make(ctx, in, tree); err != nil {
+		if len(tree.Failed) == 0 {
+			return tree, p.kept(ctx, in, tree)
+		}
+	}
+	if err := p.all(ctx, in, tree, p.Projects); err != nil {
+		return nil, err
+	}
+	if own {
+		if err := p.all(ctx, in, tree, p.Own); err != nil {
 			return nil, err
 		}
 	}
-	return tree, nil
+	return tree, p.kept(ctx, in, tree)
 }
 
-func (p *Project) make(ctx context.Context, in Installer, tree *Tree) error {
-	for _, name := range slices.Sorted(maps.Keys(p.stage)) {
-		if err := in.Stage(ctx, name, p.stage[name]); err != nil {
-			return fmt.Errorf("install with %s: %w", p, err)
+func (p *Plan) kept(ctx context.Context, in workspace.Installer, tree *Tree) (err error) {
+	tree.Left, err = in.Keep(ctx, p.keep)
+	return err
+}
+
+// all installs what can be. A project that fails does not keep the others from being installed.
+func (p *Plan) all(ctx context.Context, in workspace.Installer, tree *Tree, projects []*Project) error {
+	for _, one := range projects {
+		if one.Lacks != "" {
+			tree.Failed = append(tree.Failed, Failure{Project: one.String(), Why: one.Lacks, Lacks: true})
+			continue
 		}
-	}
-	for _, step := range p.steps {
-		r, err := in.Run(ctx, step)
+		ok, err := p.run(ctx, in, tree, one, one.steps, nil)
 		if err != nil {
-			return fmt.Errorf("install with %s: %w", p, err)
+			return err
 		}
-		tree.Seconds += r.Duration.Round(10 * time.Millisecond).Seconds()
-		if r.Exit != 0 {
-			tree.Failed = append(tree.Failed, Failure{Project: p.String(), Why: strings.Join(append([]string{why(step, r)}, p.hints...), "\n")})
-			return nil
-		}
-	}
-	tree.Projects = append(tree.Projects, p.String())
-	if len(p.env) > 0 {
-		tree.Env = append(tree.Env, Env{Dir: p.Dir, Env: p.env})
-	}
-	for _, dir := range p.shown {
-		tree.Mounts = append(tree.Mounts, Mount{From: path.Join(p.tree, dir), To: path.Join(p.Dir, dir)})
-	}
-	if !p.mounts {
-		return nil
-	}
-	return p.mount(ctx, in, tree)
-}
-
-// mount finds the directories of packages that a package manager for Node made.
-func (p *Project) mount(ctx context.Context, in Installer, tree *Tree) error {
-	r, err := in.Run(ctx, workspace.Command{Dir: root, Args: []string{"find", p.tree, "-type", "d", "-name", "node_modules", "-print", "-prune"}})
-	if err != nil {
-		return fmt.Errorf("install with %s: %w", p, err)
-	}
-	for _, from := range strings.Fields(string(r.Stdout)) {
-		rel, _ := within(from, p.tree)
-		to := path.Join(p.Dir, rel)
-		tree.Mounts = append(tree.Mounts, Mount{From: from, To: to})
-		for _, dir := range written {
-			if err := in.Stage(ctx, path.Join(from, dir, ".keep"), nil); err != nil {
-				return fmt.Errorf("install with %s: %w", p, err)
-			}
-			tree.Mounts = append(tree.Mounts, Mount{To: path.Join(to, dir)})
+		if ok {
+			tree.Projects = append(tree.Projects, one.String())
 		}
 	}
 	return nil
 }
 
-// why says what a package manager said at its end.
-func why(step workspace.Command, r workspace.Result) string {
-	said := strings.TrimSpace(string(r.Stderr))
-	if said == "" {
-		said = strings.TrimSpace(string(r.Stdout))
+// run runs the commands of a project, as far as they succeed.
+func (p *Plan) run(ctx context.Context, in workspace.Installer, tree *Tree, one *Project, steps, more []string) (bool, error) {
+	for _, name := range slices.Sorted(maps.Keys(one.stage)) {
+		if err := in.Stage(ctx, name, []byte(one.stage[name])); err != nil {
+			return false, fmt.Errorf("install with %s: %w", one, err)
+		}
 	}
-	said, _, _ = strings.Cut(said, "\nnpm error Clean install a project\n") // then it says how it is called
-	lines := slices.DeleteFunc(strings.Split(said, "\n"), func(l string) bool {
-		l = strings.TrimSpace(l)
-		return l == "" || l == "npm error" || l == "npm error 404" || strings.HasPrefix(l, "npm error A complete log") || strings.HasPrefix(l, "npm warn") ||
-			strings.HasPrefix(l, "[notice]") || strings.HasPrefix(l, "npm notice")
-	})
-	said = strings.Join(lines[max(0, len(lines)-6):], "\n")
-	if len(said) > 800 {
-		said = "…" + said[len(said)-800:]
+	for i, step := range steps {
+		r, err := in.Run(ctx, workspace.Command{Dir: one.Dir, Args: []string{"/bin/sh", "-c", step}, Env: append(p.environ(), more...), Timeout: timeout})
+		if err != nil {
+			return false, fmt.Errorf("install with %s: %w", one, err)
+		}
+		tree.Seconds += r.Duration.Round(10 * time.Millisecond).Seconds()
+		if r.Exit == 0 {
+			continue
+		}
+		name := one.String()
+		if one.Manager == "setup" {
+			name = fmt.Sprintf("%s, command %d", one.From, i+1)
+		}
+		tree.Failed = append(tree.Failed, Failure{Project: name, Why: why(one, step, r)})
+		return false, nil
 	}
-	end := fmt.Sprintf("ended with %d", r.Exit)
-	if r.Class != "" {
-		end = "was ended: " + r.Class
-	}
-	return fmt.Sprintf("`%s` %s: %s", strings.Join(step.Args[:min(len(step.Args), 3)], " "), end, strings.ToValidUTF8(said, "�"))
+	return true, nil
 }
 
-// ReadTree reads a tree's description, which is its JSON.
+// Changed are the projects whose inputs a change edits, or whose check fails; nil: none is run.
+func (p *Plan) Changed(edited func(name string) bool, run func(workspace.Command) (workspace.Result, error)) (out []*Project, err error) {
+	for _, one := range p.Projects {
+		changed := slices.ContainsFunc(one.Inputs, edited)
+		if !changed && one.check != "" && run != nil && one.Lacks == "" {
+			r, err := run(workspace.Command{Dir: one.Dir, Args: []string{"/bin/sh", "-c", one.check}, Timeout: time.Minute})
+			if err != nil {
+				return nil, err
+			}
+			changed = r.Exit != 0
+		}
+		if changed && one.Lacks == "" {
+			out = append(out, one)
+		}
+	}
+	return out, nil
+}
+
+// Update brings projects in line with the inputs of a change, which the installer's work tree
+// has, over what the base was given. It runs nothing of the change's and no script of what is
+// installed, unless the server allows those.
+func (p *Plan) Update(ctx context.Context, in workspace.Installer, projects []*Project) (*Tree, error) {
+	tree := &Tree{Env: p.Use()}
+	quiet := []string{"npm_config_ignore_scripts=true", "PIP_ONLY_BINARY=:all:"}
+	if p.host.Scripts {
+		quiet = nil
+	}
+	for _, one := range projects {
+		if len(one.more) == 0 {
+			tree.Failed = append(tree.Failed, Failure{Project: one.String(), Lacks: true,
+				Why: "the change edits " + one.From + ", and " + one.Manager + " would run what it says: the tests see what the base branch has. `install_scripts` in the server's settings allows it"})
+			continue
+		}
+		ok, err := p.run(ctx, in, tree, one, one.more, quiet)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			tree.Projects = append(tree.Projects, one.String())
+		}
+	}
+	return tree, p.kept(ctx, in, tree)
+}
+
+// Locks are the lock files that bringing projects in line may have written.
+func Locks(projects []*Project) (out []string) {
+	for _, one := range projects {
+		for _, name := range one.locks {
+			out = append(out, path.Join(one.Dir, name))
+		}
+	}
+	return out
+}
+
+// environ tells clients where the registries are, and what makes them quiet and alike. The
+// names with FORGE in them are for those whose clients have no variable of their own.
+func (p *Plan) environ() []string {
+	out := append(p.Use(), "TMPDIR=/scratch", "GOFLAGS=-modcacherw -buildvcs=false", "GOSUMDB="+firstOf(p.host.SumDB, "off"), "GONOSUMDB=", "GOPRIVATE=",
+		"CARGO_NET_OFFLINE=false", "npm_config_audit=false", "npm_config_fund=false", "npm_config_update_notifier=false", "npm_config_fetch_retries=0",
+		"HUSKY=0", "PUPPETEER_SKIP_DOWNLOAD=1", "PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1", "CYPRESS_INSTALL_BINARY=0", "ELECTRON_SKIP_BINARY_DOWNLOAD=1",
+		"YARN_ENABLE_TELEMETRY=0", "YARN_ENABLE_GLOBAL_CACHE=false", "YARN_UNSAFE_HTTP_WHITELIST=127.0.0.1", "COREPACK_ENABLE_STRICT=0",
+		"PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_NO_INPUT=1", "PIP_NO_CACHE_DIR=1", "PIP_DEFAULT_TIMEOUT=60",
+		// The work tree has no history, from which such tools make the version.
+		"SETUPTOOLS_SCM_PRETEND_VERSION=999.0", "PBR_VERSION=999.0", "PDM_BUILD_SCM_VERSION=999.0", "POETRY_DYNAMIC_VERSIONING_BYPASS=999.0")
+	for _, kind := range slices.Sorted(maps.Keys(p.host.Registry)) {
+		url := p.host.Registry[kind]
+		out = append(out, "FORGE_REGISTRY_"+strings.ToUpper(kind)+"="+url)
+		switch kind {
+		case "go":
+			out = append(out, "GOPROXY="+url)
+		case "npm":
+			out = append(out, "npm_config_registry="+url+"/", "YARN_REGISTRY="+url, "YARN_NPM_REGISTRY_SERVER="+url, "COREPACK_NPM_REGISTRY="+url, "npm_config_replace_registry_host=always")
+		case "rubygems":
+			out = append(out, "BUNDLE_MIRROR__ALL="+url)
+		case "pypi":
+			out = append(out, "PIP_INDEX_URL="+url+"/simple/", "UV_DEFAULT_INDEX="+url+"/simple/", "PDM_PYPI_URL="+url+"/simple/")
+		case "maven":
+			out = append(out, "MVNW_REPOURL="+url)
+		}
+	}
+	return out
+}
+
+// telling are words by which tools mark the lines that say what is wrong.
+var telling = []string{"error", "err!", "fatal", "not found", "could not", "cannot", "failed", "no such", "unable to", "conflict", "unsupported"}
+
+// errorLines are the lines of a tool's output that say what is wrong; the last ones where none does.
+func errorLines(said string) string {
+	var lines, marked []string
+	for line := range strings.Lines(said) {
+		line = strings.TrimSpace(line)
+		low := strings.ToLower(line)
+		if line == "" || slices.Contains(lines, line) || strings.HasPrefix(low, "[info]") || strings.HasPrefix(low, "npm warn") || strings.HasPrefix(line, "[notice]") ||
+			strings.HasPrefix(low, "npm notice") || strings.Contains(line, "A complete log of this run") {
+			continue
+		}
+		lines = append(lines, line)
+		if slices.ContainsFunc(telling, func(word string) bool { return strings.Contains(low, word) }) {
+			marked = append(marked, line)
+		}
+	}
+	if len(marked) == 0 {
+		marked = lines[max(0, len(lines)-6):]
+	}
+	return text.Clip(strings.Join(marked[:min(len(marked), 6)], "\n"), 800)
+}
+
+// unreached are words of clients that found no host.
+var unreached = []string{"could not resolve", "name resolution", "network is unreachable", "eai_again", "enotfound", "name or service not known", "no such host", "unknownhostexception"}
+
+// why says how a command ended, what it said, and how to put it right.
+func why(p *Project, step string, r workspace.Result) string {
+	said := string(r.Stderr) + "\n" + string(r.Stdout)
+	end := fmt.Sprintf("ended with %d", r.Exit)
+	fix := ""
+	switch r.Class {
+	case "":
+	case "timeout":
+		end = fmt.Sprintf("was ended after %s", r.Duration.Round(time.Second))
+		fix = "The server's tests.timeout_minutes gives it longer."
+	default:
+		end = "was ended: " + r.Class
+		fix = "The server's sandbox limits memory, processes, output and disk."
+	}
+	low := strings.ToLower(said)
+	switch {
+	case fix != "":
+	case r.Exit == 127:
+		fix = "A program that it needs is not on the server: install it there for all users, under /usr or in a directory of the server's `toolchains`."
+	case slices.ContainsFunc(unreached, func(word string) bool { return strings.Contains(low, word) }):
+		fix = "Nothing but the server's registries is reached (their addresses are in $FORGE_REGISTRY_GO, _NPM, _PYPI, _CARGO, _MAVEN, _RUBYGEMS and _COMPOSER): take it from there, or commit it."
+	case p.Manager == "setup":
+		fix = "Run it in a clean checkout of the base branch, then correct it in " + strings.Replace(p.From, "setup.commands", ".github/forge.yml", 1) + " there."
+	}
+	command := strings.ReplaceAll(text.Clip(text.FirstLine(step), 80), "`", "'")
+	return strings.ToValidUTF8(strings.TrimSpace(fmt.Sprintf("`%s` %s: %s\n%s", command, end, errorLines(said), fix)), "�")
+}
+
+// ReadTree reads an environment's description, which is its JSON.
 func ReadTree(about []byte) (*Tree, error) {
 	var t Tree
 	if err := json.Unmarshal(about, &t); err != nil {
@@ -166,11 +265,7 @@ func (t *Tree) Broken() bool {
 
 // Explain adds to what failed why registries did not answer, and what they do not have.
 func (t *Tree) Explain(failed, absent []string) {
-	if !t.Broken() {
-		return
-	}
-	var reasons []string
-	reasons = append(reasons, failed[:min(3, len(failed))]...)
+	reasons := slices.Clone(failed[:min(3, len(failed))])
 	for _, a := range absent[:min(3, len(absent))] {
 		reasons = append(reasons, "no registry has "+a)
 	}
@@ -188,49 +283,23 @@ func (t *Tree) Away() bool {
 	return slices.ContainsFunc(t.Failed, func(f Failure) bool { return f.Away })
 }
 
-// CannotInstall begins what [Tree.Summary] says of a project whose dependencies could not
-// be installed.
+// CannotInstall begins what [Tree.Summary] says of a project that could not be installed.
 const CannotInstall = "could not install dependencies"
 
 // Summary says in lines what was installed, and what was not.
 func (t *Tree) Summary() []string {
 	var lines []string
+	if len(t.Projects) > 0 {
+		lines = append(lines, "installed dependencies ("+strings.Join(t.Projects, ", ")+")")
+	}
 	if t.Fetched != "" {
 		lines = append(lines, "fetched from registries: "+t.Fetched)
 	}
-	if t.Ran > 0 {
-		return append(t.prepared(), lines...)
-	}
-	if len(t.Projects) > 0 {
-		lines = append([]string{"installed dependencies (" + strings.Join(t.Projects, ", ") + ")"}, lines...)
-	}
 	for _, f := range t.Failed {
-		if !f.Lacks { // those are said by the recipe
-			lines = append(lines, fmt.Sprintf(CannotInstall+" (%s): %s", f.Project, f.Why))
-		}
+		lines = append(lines, fmt.Sprintf(CannotInstall+" (%s): %s", f.Project, f.Why))
 	}
-	return lines
-}
-
-// prepared says what commands of the repository's settings left.
-func (t *Tree) prepared() []string {
-	for _, f := range t.Failed {
-		return []string{fmt.Sprintf("could not set up (%s): %s", f.Project, f.Why)}
-	}
-	kept := "which left no directory that is kept: name it under setup.cache, or let the repository ignore it"
-	if len(t.Mounts) > 0 {
-		var dirs []string
-		for _, m := range t.Mounts {
-			dirs = append(dirs, m.To)
-		}
-		if n := len(dirs); n > 8 {
-			dirs = append(dirs[:8], fmt.Sprintf("%d more", n-8))
-		}
-		kept = "which left " + strings.Join(dirs, ", ")
-	}
-	lines := []string{fmt.Sprintf("set up by %s, %s", text.Plural(t.Ran, "command", "commands"), kept)}
 	if len(t.Left) > 0 {
-		lines = append(lines, "setup also changed "+strings.Join(t.Left, ", ")+": files outside of ignored directories are not kept")
+		lines = append(lines, "setup also changed "+strings.Join(t.Left, ", ")+": files that the repository does not ignore are not kept")
 	}
 	return lines
 }

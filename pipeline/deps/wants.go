@@ -209,8 +209,8 @@ func goDirectives(text []byte) (out []Want) {
 }
 
 func engines(text []byte) (out []Want) {
-	file, err := decode[struct{ Engines map[string]any }](text)
-	if err != nil {
+	var file struct{ Engines map[string]any }
+	if err := untrusted.JSON(text, &file); err != nil {
 		return nil
 	}
 	for _, tool := range []string{"node", "npm"} {
@@ -279,11 +279,11 @@ var (
 )
 
 func devcontainer(text []byte) (out []Want) {
-	file, err := decode[struct {
+	var file struct {
 		Image    string
 		Features map[string]any
-	}](withoutComments(text[:min(len(text), 64<<10)]))
-	if err != nil {
+	}
+	if err := untrusted.JSON(withoutComments(text[:min(len(text), 64<<10)]), &file); err != nil {
 		return nil
 	}
 	if m := image.FindStringSubmatch(file.Image); m != nil {

@@ -62,18 +62,19 @@ func TestBoxArguments(t *testing.T) {
 		want string
 	}{
 		{"a command", func() {}, locks + "--bind /state/trees/run-1/tree /work\n--chdir /work/sub\n--remount-ro /\n"},
-		{"with dependencies", func() {
-			w.deps = deps{Dir: "/state/deps/d", Use: workspace.Use{Mounts: []workspace.Mount{{From: "m", To: "node_modules"}, {To: "cache"}}}}
-		}, locks + "--bind /state/trees/run-1/tree /work\n--ro-bind /state/deps/d /deps\n--ro-bind /state/deps/d/m /work/node_modules\n" +
-			"--size 67108864 --tmpfs /work/cache\n--chdir /work/sub\n--remount-ro /\n"},
-		{"an installation", func() {
-			w.installing = &installing{Dir: "/state/deps/new-1", Exe: "/state/forge", Sockets: "/state/run"}
+		{"with an environment", func() {
+			w.env, w.overlays = environment{Lowers: []string{"/state/deps/d"}}, true
+		}, locks + "--bind /state/trees/run-1/copies/tree.merged /work\n--bind /state/trees/run-1/copies/home.merged /deps\n--chdir /work/sub\n--remount-ro /\n"},
+		{"a set-up", func() {
+			w.env = environment{}
+			w.making = &preparation{Dir: "/state/deps/new-1", Exe: "/state/forge", Sockets: "/state/run"}
 		},
-			locks + "--ro-bind /state/trees/run-1/tree /work\n--bind /state/deps/new-1 /deps\n--ro-bind /state/forge /run/forge\n" +
+			locks + "--bind /state/trees/run-1/tree /work\n--bind /state/deps/new-1/home /deps\n--ro-bind /state/forge /run/forge\n" +
 				"--ro-bind /state/run /run/registries\n--chdir /work/sub\n--remount-ro /\n"},
 	} {
 		tt.set()
-		if got := options(w.boxArgs(workspace.Command{Args: []string{"true"}}, "sub")); got != tt.want {
+		args, _ := w.boxArgs(workspace.Command{Args: []string{"true"}}, "sub")
+		if got := options(args); got != tt.want {
 			t.Errorf("%s: bubblewrap's options are\n%s\nwant\n%s", tt.name, got, tt.want)
 		}
 	}

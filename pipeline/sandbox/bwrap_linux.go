@@ -42,7 +42,7 @@ func (w *worker) bubblewrap(ctx context.Context, c workspace.Command, dir string
 	}
 	var args bytes.Buffer
 	w.inMemory = nil
-	list := w.boxArgs(c, dir)
+	list, overlays := w.boxArgs(c, dir)
 	for i, a := range list {
 		args.WriteString(a)
 		args.WriteByte(0)
@@ -76,6 +76,9 @@ func (w *worker) bubblewrap(ctx context.Context, c workspace.Command, dir string
 	p.cmd.Dir = "/"
 	p.cmd.ExtraFiles = []*os.File{argsFile, filterFile, statusFile}
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if len(overlays) > 0 {
+		mounted(p.cmd, overlays)
+	}
 	return p, nil
 }
 
@@ -101,7 +104,7 @@ func (p *prepared) closeAll(files ...*os.File) {
 
 // boxArgs are bubblewrap's arguments. Namespaces are asked for one by one, since
 // --unshare-all goes on without those that it cannot have.
-func (w *worker) boxArgs(c workspace.Command, dir string) []string {
+func (w *worker) boxArgs(c workspace.Command, dir string) ([]string, []layered) {
 	args := []string{
 		"--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup",
 		"--uid", "1000", "--gid", "1000", "--disable-userns", "--assert-userns-disabled",
@@ -131,6 +134,9 @@ func (w *worker) boxArgs(c workspace.Command, dir string) []string {
 		"--size", "268435456", "--tmpfs", "/tmp", "--size", "67108864", "--tmpfs", boxHome,
 	)
 	at := places{home: boxHome, tmp: "/tmp", scratch: boxScratch, cache: boxCache}
+	if w.making != nil || len(w.env.Lowers) > 0 {
+		at.home = boxDeps
+	}
 	for _, dir := range w.Toolchains {
 		args = append(args, "--ro-bind", dir, dir)
 	}
@@ -141,24 +147,14 @@ func (w *worker) boxArgs(c workspace.Command, dir string) []string {
 	args = append(args,
 		"--ro-bind", w.Seed, boxSeed, "--bind", w.private(), boxCache, "--bind", w.scratch(), boxScratch,
 	)
-	if w.installing != nil {
-		home := boxTree
-		if w.staged {
-			home = boxDeps
-		}
-		args = append(append(args, "--ro-bind", w.tree.dir, boxTree, "--bind", w.installing.Dir, boxDeps), w.installing.routeArgs()...)
-		args = append(args, "--chdir", path.Join(home, dir))
-	} else {
-		args = append(append(args, "--bind", w.tree.dir, boxTree), w.depsArgs(boxTree)...)
-		args = append(append(args, w.layerArgs(boxTree)...), w.preparing.routeArgs()...)
-		args = append(args, "--chdir", path.Join(boxTree, dir))
-	}
+	env, overlays := w.envArgs()
+	args = append(append(args, env...), "--chdir", path.Join(boxTree, dir))
 	args = append(args, "--remount-ro", "/")
-	for _, kv := range w.withDeps(w.commandEnv(at), c.Env, dir) {
+	for _, kv := range w.withEnv(w.commandEnv(at), c.Env) {
 		key, value, _ := strings.Cut(kv, "=")
 		args = append(args, "--setenv", key, value)
 	}
-	return args
+	return args, overlays
 }
 
 // mend is what an operator can do about bubblewrap's words.

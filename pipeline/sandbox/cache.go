@@ -47,7 +47,7 @@ func (w *worker) layCache() error {
 	if err != nil {
 		return fmt.Errorf("make a cache: %w", err)
 	}
-	w.copied = ""
+	w.copied = nil
 	own := []string{w.private(), w.scratch(), w.copies()}
 	for _, dir := range own {
 		_ = os.Chmod(dir, 0o700) // what a command has shut does not let itself be moved

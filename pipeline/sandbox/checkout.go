@@ -383,6 +383,9 @@ func (t *tree) changes(ctx context.Context) ([]workspace.Change, error) {
 	found := map[string]bool{} // paths of the commit that are still there, as what they were
 	var differ, fresh []string // changed files; new files and the topmost new directories
 	err := t.walk(ctx, ".", func(name string, info fs.FileInfo) error {
+		if isWhiteout(info) {
+			return nil
+		}
 		if err := refuseGit(name, info); err != nil {
 			return err
 		}
@@ -469,6 +472,9 @@ func (t *tree) expand(ctx context.Context, fresh []string) ([]string, error) {
 				if err != nil {
 					return nil, err
 				}
+				if isWhiteout(info) {
+					continue
+				}
 				if err := refuseGit(child, info); err != nil {
 					return nil, err
 				}
@@ -482,8 +488,8 @@ func (t *tree) expand(ctx context.Context, fresh []string) ([]string, error) {
 	return files, nil
 }
 
-// notIgnored asks git which paths the repository's ignore files do not name. It
-// reads nothing but those files.
+// notIgnored returns which paths belong to no environment and are not named by the
+// repository's ignore files, which is all that git reads for that.
 func (t *tree) notIgnored(ctx context.Context, names []string) ([]string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, t.limits.Ignore,
 		fmt.Errorf("the patterns of the repository's ignore files take more than %s to match: simplify those with many stars", t.limits.Ignore))
@@ -498,7 +504,7 @@ func (t *tree) notIgnored(ctx context.Context, names []string) ([]string, error)
 	})
 	var failed *gitError
 	if errors.As(err, &failed) && failed.code == 1 && failed.stderr == "" { // none is ignored
-		return names, nil
+		err = nil
 	}
 	if err != nil {
 		return nil, err
@@ -507,7 +513,15 @@ func (t *tree) notIgnored(ctx context.Context, names []string) ([]string, error)
 	for name := range strings.SplitSeq(string(out), "\x00") {
 		ignored[strings.TrimPrefix(name, "./")] = true
 	}
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return ignored[name] }), nil
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return ignored[name] || t.isShown(name) }), nil
+}
+
+// isShown reports whether a path that the commit does not have belongs to an environment.
+func (t *tree) isShown(name string) bool {
+	return slices.ContainsFunc(t.shown, func(dir string) bool {
+		_, err := os.Lstat(filepath.Join(dir, name))
+		return err == nil
+	})
 }
 
 // collect reads the changed files, and adds those that are gone.

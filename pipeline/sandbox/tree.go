@@ -33,6 +33,7 @@ type tree struct {
 	mu       sync.Mutex
 	commit   string
 	manifest map[string]entry // of the commit, by path
+	shown    []string         // directories of what commands see in the tree and is not the commit's
 }
 
 // cleanPath checks a caller's path; "" and "." are the top.
@@ -160,6 +161,9 @@ func (t *tree) list(dir string) ([]string, error) {
 	names := make([]string, 0, len(entries))
 	for _, e := range entries {
 		name := e.Name()
+		if e.Type()&fs.ModeCharDevice != 0 { // a whiteout
+			continue
+		}
 		if e.IsDir() {
 			name += "/"
 		}

@@ -122,11 +122,8 @@ func (w *worker) seedKey(s *seeding) (mod, key string, err error) {
 		return "", "", nil
 	}
 	fmt.Fprintf(sum, "%s %q %q %s\n", runtime.GOARCH, s.flags, s.env, w.ModCache)
-	if w.deps.Dir != "" {
-		fmt.Fprintln(sum, w.deps.Dir)
-	}
-	if w.deps.Over != "" {
-		fmt.Fprintln(sum, "over", w.deps.Over)
+	for _, dir := range w.env.Lowers {
+		fmt.Fprintln(sum, dir)
 	}
 	files := []string{path.Join(s.module, "go.mod"), path.Join(s.module, "go.sum"), path.Join(s.module, "vendor/modules.txt")}
 	for dir := s.module; ; dir = path.Dir(dir) {

@@ -35,6 +35,7 @@ type setup struct {
 	Group      string   `json:"group"` // the workspace's control group; empty: commands have none
 	Protected  []string `json:"protected"`
 	Allow      []string `json:"allow"`
+	NoOverlay  bool     `json:"no_overlay,omitempty"` // tests: the kernel mounts none
 
 	noFilter bool // tests: start bubblewrap with an empty seccomp program
 }
@@ -69,11 +70,11 @@ type worker struct {
 	ran         int                 // commands that had a control group; under command
 	inMemory    []string            // file systems that take memory, of the command that runs; under command
 
-	deps       deps        // what commands use; under command
-	installing *installing // the command that runs installs; under command
-	staged     bool        // it runs in the tree to be made; under command
-	preparing  *installing // the command that runs prepares the work tree; under command
-	copied     string      // the layer that the copies are of; under command
+	env          environment  // what commands see; under command
+	making       *preparation // the environment that the command makes; under command
+	copied       []string     // the environments that copies() is for; under command
+	overlays     bool         // overlays can be mounted; under command
+	overlayKnown bool         // that was found out; under command
 }
 
 // Worker is the main function of `forge worker`: it answers calls that come in
@@ -230,30 +231,23 @@ func (w *worker) handle(ctx context.Context, r request) (any, error) {
 	}
 	switch r.Method {
 	case "use":
-		d, err := unmarshal[deps](r.Method, r.Params)
+		e, err := unmarshal[environment](r.Method, r.Params)
 		if err != nil {
 			return nil, err
 		}
-		return nil, w.use(d)
-	case "prepare", "keep":
-		p, err := unmarshal[preparing](r.Method, r.Params)
-		if err != nil {
-			return nil, err
-		}
-		if r.Method == "keep" {
-			return w.keep(ctx, p)
-		}
-		return w.prepareTree(ctx, p)
-	case "install", "stage", "take":
-		p, err := unmarshal[installing](r.Method, r.Params)
+		return nil, w.use(ctx, e)
+	case "begin", "install", "stage", "keep":
+		p, err := unmarshal[preparation](r.Method, r.Params)
 		if err != nil {
 			return nil, err
 		}
 		switch r.Method {
+		case "begin":
+			return w.begin(ctx, p)
 		case "stage":
 			return nil, w.stage(p)
-		case "take":
-			return w.take(p)
+		case "keep":
+			return w.keep(ctx, p)
 		}
 		return w.install(ctx, p)
 	}

@@ -29,20 +29,19 @@ const cancelGrace = 800 * time.Millisecond
 // Workspace is one worker process with its work tree. Calls may come from many
 // goroutines; commands are run one after the other.
 type Workspace struct {
-	m     *Manager
-	open  workspace.OpenOptions // as it was opened
-	grp   string                // its control group; empty: none
-	held  []*os.File            // the directories that are this process' own for now; see hold
-	dir   string                // holds the work tree, scratch files and the private cache; removed on Close
-	seed  string                // of its caches
-	deps  [2]string             // the trees of dependencies that it uses; under the manager's mutex
-	layer workspace.Layer       // of them, as Use said; likewise
-	mark  string                // in the environment of everything that it starts
-	cmd   *exec.Cmd
-	in    io.WriteCloser
-	out   *frameWriter
-	errs  *tailWriter
-	log   *slog.Logger
+	m    *Manager
+	open workspace.OpenOptions // as it was opened
+	grp  string                // its control group; empty: none
+	held []*os.File            // the directories that are this process' own for now; see hold
+	dir  string                // holds the work tree, scratch files and the private cache; removed on Close
+	seed string                // of its caches
+	deps []string              // directories of the environments that it uses; under the manager's mutex
+	mark string                // in the environment of everything that it starts
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	out  *frameWriter
+	errs *tailWriter
+	log  *slog.Logger
 
 	mu      sync.Mutex
 	calls   map[uint64]chan response

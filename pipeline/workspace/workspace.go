@@ -29,7 +29,7 @@ type Workspaces interface {
 type Workspace interface {
 	Files
 	History
-	Dependencies
+	Environments
 
 	// Checkout makes the work tree be exactly that commit: what differs is replaced, what
 	// is not in it is removed. Submodules are left as empty directories, and nothing is

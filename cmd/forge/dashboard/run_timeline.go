@@ -355,8 +355,6 @@ func (d *timelineDraft) drawPeople(e *pipeline.Event) {
 		}
 	case pipeline.EventBaseMoved:
 		d.mark(e, "human", d.run.Repo.DefaultBranch, fmt.Sprintf("moved on to %.7s", data.Head))
-	case pipeline.EventLockUpdated:
-		d.mark(e, "phase", "dependencies", "locked "+cmp.Or(text.Clip(strings.Join(data.Lock.Lines(), "; "), textShown), "nothing new"))
 	case pipeline.EventIssueEdited:
 		d.mark(e, "human", who, "edited the issue")
 	case pipeline.EventChangesAsked:

@@ -16,6 +16,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/config"
+	"forge/pipeline/deps"
 	"forge/pipeline/upstream"
 	"forge/pipeline/work"
 	"forge/pipeline/workspace"
@@ -105,6 +106,7 @@ type Executor struct {
 	mu      sync.Mutex
 	open    map[int64]workspace.Workspace             // one per run, kept between its phases
 	setup   map[int64]map[string][]string             // what there is to say about the dependencies of commits; as long
+	plans   map[int64]map[string]*deps.Plan           // how commits are set up; as long
 	fits    map[int64]map[string][]string             // versions that commits ask for and this machine does not have; as long
 	tiersAt map[int64]map[string]*pipeline.TestReport // of the tiers' commands, at bases; as long
 	tools   map[string]string                         // package managers of the server, as commands see them
@@ -116,7 +118,7 @@ type Executor struct {
 func New(o Options) *Executor {
 	return &Executor{
 		o: o, open: map[int64]workspace.Workspace{}, said: map[int64][]agent.Comment{}, setup: map[int64]map[string][]string{},
-		fits: map[int64]map[string][]string{}, tiersAt: map[int64]map[string]*pipeline.TestReport{},
+		fits: map[int64]map[string][]string{}, plans: map[int64]map[string]*deps.Plan{}, tiersAt: map[int64]map[string]*pipeline.TestReport{},
 	}
 }
 
@@ -171,10 +173,6 @@ func (x *Executor) Do(ctx context.Context, run *pipeline.Run, act pipeline.Actio
 	}
 	for i, f := range found(data) {
 		events = append(events, pipeline.Event{ID: fmt.Sprintf("%s/finding/%d", act.Key, i+1), Type: pipeline.EventFinding, Source: source, Data: pipeline.Data{Finding: &f}})
-	}
-	if data.Lock != nil {
-		events = append(events, pipeline.Event{ID: act.Key + "/locked", Type: pipeline.EventLockUpdated, Source: source, Data: pipeline.Data{Phase: &ref, Lock: data.Lock}})
-		data.Lock = nil
 	}
 	used, err := x.o.Memory.Used(ctx, run, ref, roleOf(ref.Phase), data)
 	if err != nil {

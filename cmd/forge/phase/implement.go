@@ -32,7 +32,7 @@ func (x *Executor) implement(ctx context.Context, run *pipeline.Run, job agent.J
 		return pipeline.Data{}, err
 	}
 	locks := &locking{x: x, run: run, ws: ws}
-	if x.o.Dependencies.Registries != nil && !run.Config.Setup.LeaveLocks {
+	if x.o.Dependencies.Registries != nil && run.Config.Setup.Installs() {
 		job.Lock, job.Install = locks.bring, locks.install
 	}
 	impl, _, err := x.o.Implementer.Implement(ctx, job)
@@ -58,7 +58,7 @@ func (x *Executor) implement(ctx context.Context, run *pipeline.Run, job agent.J
 	if err != nil {
 		return pipeline.Data{}, err
 	}
-	impl.Parent, impl.Files = run.Head, nil
+	impl.Parent, impl.Files, impl.Locked = run.Head, nil, locks.files
 	for _, c := range changes {
 		impl.Files = append(impl.Files, c.Path)
 	}
@@ -79,7 +79,7 @@ func (x *Executor) implement(ctx context.Context, run *pipeline.Run, job agent.J
 		return pipeline.Data{}, err
 	}
 	impl.Anew = impl.Head == impl.Parent && impl.Unable == "" && impl.Contract == "" && run.Anew()
-	return pipeline.Data{Implementation: &impl, Instructions: job.InstructionsUsed(), Lock: locks.update}, nil
+	return pipeline.Data{Implementation: &impl, Instructions: job.InstructionsUsed()}, nil
 }
 
 // signed returns what the remote makes of a new head, where it is to sign it.

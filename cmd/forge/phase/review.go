@@ -31,9 +31,6 @@ func (x *Executor) review(ctx context.Context, run *pipeline.Run, job agent.Job)
 	if err := x.orient(ctx, run, &job); err != nil {
 		return pipeline.Data{}, err
 	}
-	if job.LockedAlone, err = x.lockedAlone(ctx, run); err != nil {
-		return pipeline.Data{}, err
-	}
 	if err := x.o.Memory.Recall(ctx, &job, config.RoleReviewer, job.Emit); err != nil {
 		return pipeline.Data{}, err
 	}
@@ -45,7 +42,6 @@ func (x *Executor) review(ctx context.Context, run *pipeline.Run, job agent.Job)
 	if err = x.recognise(ctx, run, &review); err != nil {
 		return pipeline.Data{}, err
 	}
-	review.LockedAlone = job.LockedAlone
 	x.o.Memory.Filter(ctx, run, &review)
 	return pipeline.Data{Review: &review, Instructions: job.InstructionsUsed()}, nil
 }

@@ -2,6 +2,8 @@ package phase
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -17,6 +19,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/config"
+	"forge/pipeline/deps"
 	"forge/pipeline/needs"
 	"forge/pipeline/registry"
 	"forge/pipeline/sandbox"
@@ -24,6 +27,8 @@ import (
 	"forge/pipeline/workspace"
 	"forge/pipeline/workspace/workspacetest"
 )
+
+func TestMain(m *testing.M) { sandboxtest.Main(m) }
 
 // bench is an executor with a sandbox and a registry, whose repository has some commits.
 type bench struct {
@@ -121,6 +126,7 @@ func (b *bench) open(sha string) workspace.Workspace {
 		b.t.Fatal(err)
 	}
 	b.t.Cleanup(func() { ws.Close() })
+	delete(b.plans, b.run.ID) // tests change the settings of a run
 	if err := b.provide(b.t.Context(), b.run, ws, sha); err != nil {
 		b.t.Fatal(err)
 	}
@@ -150,73 +156,70 @@ const listed = "/example.com/left/@v/list"
 // leave is there for tests, which have none. Only what decides it makes them run again.
 func TestSetupCommands(t *testing.T) {
 	files := map[string]string{
-		".gitignore": "build/\n.venv/\n*.o\n", "scripts/setup.sh": "set -e\n. scripts/lib.sh\nmkdir -p build .venv/bin pool\n" + ask(listed) + " > build/out\necho $LIB > .venv/bin/lib\necho 1 > pool/x; echo o > a.o; echo n > new.txt\n",
-		"scripts/lib.sh": "LIB=one\n", "Gemfile.lock": "left 1\n", "main.txt": "1", "web/a.txt": "a",
+		".gitignore": "build/\n.venv/\n*.o\n", "scripts/setup.sh": "set -e\nmkdir -p build .venv/bin pool\n" + ask(listed) + " > build/out\necho one > .venv/bin/lib\necho 1 > pool/x; echo o > a.o; echo n > new.txt\n",
+		"main.txt": "1", "web/a.txt": "a",
 	}
-	b := newBench(t, files, map[string]string{"main.txt": "2"}, map[string]string{"Gemfile.lock": "left 2\n"},
-		map[string]string{"scripts/lib.sh": "LIB=evil\n"}, map[string]string{"pool/mine": "x\n"})
-	b.run.Config.Setup = config.Setup{Commands: []string{"sh scripts/setup.sh", "cp Gemfile.lock build/lock"}, Cache: []string{"pool"}, Inputs: []string{"Gemfile.lock"}}
+	b := newBench(t, files, map[string]string{"main.txt": "2"}, map[string]string{"scripts/setup.sh": "mkdir build; echo evil > build/out\n"}, map[string]string{"pool/mine": "x\n"})
+	b.run.Base = b.shas[0]
+	b.run.Config.Setup = config.Setup{Commands: []string{"sh scripts/setup.sh", "cp main.txt build/main"}, Cache: []string{"pool"}}
 	ws := b.open(b.shas[0])
-	const look = "cat build/out build/lock .venv/bin/lib pool/x; ls"
-	want := "served " + listed + "\nleft 1\none\n1\nGemfile.lock\nbuild\nmain.txt\npool\nscripts\nweb"
+	const look = "cat build/out build/main; echo; cat .venv/bin/lib pool/x; ls"
+	want := "served " + listed + "\n1\none\n1\na.o\nbuild\nmain.txt\npool\nscripts\nweb"
 	if got := b.sees(ws, look); got != want {
 		t.Fatalf("tests see %q, want %q; told: %s", got, want, b.toldOf(b.shas[0]))
 	}
-	if told := b.toldOf(b.shas[0]); told != "set up by 2 commands, which left pool, .venv, build\nsetup also changed a.o, new.txt: files outside of ignored directories are not kept\n"+
-		"fetched from registries: go 1 request, 32 bytes" {
+	if told := b.toldOf(b.shas[0]); told != "installed dependencies (setup)\nfetched from registries: go 1 request, 32 bytes\n"+
+		"setup also changed new.txt: files that the repository does not ignore are not kept" {
 		t.Errorf("told: %s", told)
 	}
-	if got := b.sees(ws, "(echo x > build/out) 2>&1; echo 2 > pool/x && cat pool/x; ls /run; "+ask(listed)+" 2>&1 | tail -n 1"); !strings.Contains(got, "Read-only") ||
-		!strings.Contains(got, "\n2\n") || !strings.Contains(got, "No such file") || strings.Contains(got, "served") {
+	if got := b.sees(ws, "echo x > build/out; echo 2 > pool/x && cat pool/x; ls /run; "+ask(listed)+" 2>&1 | tail -n 1"); !strings.Contains(got, "2\n") ||
+		!strings.Contains(got, "No such file") || strings.Contains(got, "served") {
 		t.Errorf("writing and asking in tests: %s", got)
 	}
 	if changes, err := ws.Changes(t.Context()); err != nil || len(changes) != 0 {
 		t.Errorf("changes: %+v, %v", changes, err)
 	}
-	// The next commit, and another run, find it; what tests wrote is gone.
-	if got := b.sees(b.open(b.shas[1]), look); got != want {
-		t.Errorf("another commit's tests see %q", got)
+	// The next commits, and other workspaces, find it; what tests wrote is gone. The base's script
+	// ran, whatever the change makes of it, and what the change adds is there.
+	for i, sha := range b.shas {
+		if got := b.sees(b.open(sha), "cat build/out; cat pool/mine 2>/dev/null"); got != "served "+listed+map[int]string{3: "\nx"}[i] {
+			t.Errorf("the tests of commit %d see %q; told %s", i, got, b.toldOf(sha))
+		}
 	}
 	if asked := b.requests(); len(asked) != 1 || b.setups() != 1 {
 		t.Errorf("requests: %q, set up %d times", asked, b.setups())
 	}
-	// An input of the change counts; the base's script runs, whatever the change makes of it.
-	for i, tt := range []struct{ lock, told string }{
-		2: {"left 2", "the change edits what setup takes in: Gemfile.lock"}, 3: {"left 2", "the change edits what setup runs; it ran as on the base branch: scripts/lib.sh"},
-	} {
-		if tt.lock == "" {
-			continue
-		}
-		got := b.sees(b.open(b.shas[i]), "cat build/lock .venv/bin/lib")
-		if told := b.toldOf(b.shas[i]); got != tt.lock+"\none" || !strings.Contains(told, tt.told) {
-			t.Errorf("commit %d: tests see %q, told %s", i, got, told)
-		}
-	}
-	// What the change adds where setup left something is not hidden by it.
-	got := b.sees(b.open(b.shas[4]), "cat pool/mine; ls pool build")
-	if told := b.toldOf(b.shas[4]); got != "x\nbuild:\nlock\nout\n\npool:\nmine" || !strings.Contains(told, "could not set up pool: the change adds pool/mine there") {
-		t.Errorf("tests see %q, told %s", got, told)
-	}
 }
 
-// Covers D1: what was set up without it is seen, or is not made at all.
-func TestSetupInstead(t *testing.T) {
+// Covers D1: settings choose whether anything is installed besides their commands.
+func TestSetupWithoutInstalling(t *testing.T) {
 	b := newBench(t, map[string]string{".gitignore": "out/\n", "go.mod": "module example.com/app\n\ngo 1.22\n\nrequire example.com/left v1.0.0\n"})
-	b.run.Config.Setup = config.Setup{Commands: []string{"mkdir out; ls /deps > out/deps 2>&1; echo $GOMODCACHE $GOPROXY >> out/deps"}}
+	b.run.Base = b.shas[0]
+	b.run.Config.Setup = config.Setup{Commands: []string{"mkdir out; echo $GOMODCACHE $GOPROXY >> out/env"}}
 	b.open(b.shas[0])
-	if told := b.toldOf(b.shas[0]); !strings.Contains(told, "could not install dependencies (go)") || !strings.Contains(told, "set up by 1 command, which left out") {
+	if told := b.toldOf(b.shas[0]); !strings.Contains(told, "could not install dependencies (go)") || !strings.Contains(told, "installed dependencies (setup)") {
 		t.Errorf("told: %s", told)
 	}
-	asked := len(b.requests())
-	b.run.Config.Setup.Instead = true
+	asked, no := len(b.requests()), false
+	b.run.Config.Setup.Install = &no
 	ws := b.open(b.shas[0])
-	if got := b.sees(ws, "cat out/deps"); !strings.Contains(got, "No such file") || !strings.HasSuffix(got, "http://127.0.0.1:4801") || len(b.requests()) != asked {
+	if got := b.sees(ws, "cat out/env"); got != "/gomodcache http://127.0.0.1:4801" && got != "http://127.0.0.1:4801" || len(b.requests()) != asked {
 		t.Errorf("tests see %q, told %s, asked %q", got, b.toldOf(b.shas[0]), b.requests())
 	}
 	b.o.Dependencies.Registries = nil
 	b.open(b.shas[0])
 	if told := b.toldOf(b.shas[0]); !strings.Contains(told, "setup.commands were not run") {
 		t.Errorf("told: %s", told)
+	}
+}
+
+// Covers D1: a development container says how it is set up; where that does not work here,
+// what the ecosystem has is installed all the same.
+func TestSetupOfContainers(t *testing.T) {
+	b := newBench(t, map[string]string{".gitignore": "out/\n", ".devcontainer/devcontainer.json": `{"postCreateCommand": ["sh", "-c", "mkdir out; echo made > out/x"], /* why */ "image": "x:1",}`})
+	b.run.Base = b.shas[0]
+	if got := b.sees(b.open(b.shas[0]), "cat out/x"); got != "made" {
+		t.Errorf("tests see %q, told %s", got, b.toldOf(b.shas[0]))
 	}
 }
 
@@ -237,39 +240,33 @@ func TestAttacksOfSetupCommands(t *testing.T) {
 		look     string // in tests
 		want     string // of that, as a whole
 	}{
-		{"fails with its last lines", []string{"for i in 1 2 3 4 5 6 7 8; do echo line $i >&2; done; exit 3"}, nil,
-			"could not set up (setup.commands[0]): `for i in 1 2 3 4 5 6 7 8; do echo line $i >&2; done; exit 3` ended with 3: line 3\nline 4", "ls", "main.txt"},
+		{"fails with what it said", []string{"for i in 1 2 3 4 5 6 7 8; do echo line $i >&2; done; exit 3"}, nil,
+			"could not install dependencies (setup.commands, command 1): `for i in 1 2 3 4 5 6 7 8; do echo line $i >&2; done; exit 3` ended with 3: line 3\nline 4", "ls", "main.txt"},
 		{"how to put it right", []string{"exit 3"}, nil, "then correct it in .github/forge.yml there", "ls", "main.txt"},
-		{"a tool that is not there", []string{"true", "protoc-gen-nothing --go_out=."}, nil, "(setup.commands[1]): `protoc-gen-nothing --go_out=.` ended with 127", "ls", "main.txt"},
-		{"a tool by name", []string{"protoc-gen-nothing"}, nil, "It needs protoc-gen-nothing on the server: install it there", "ls", "main.txt"},
-		{"the network", []string{"getent hosts example.com || (echo Could not resolve host: example.com >&2; exit 6)"}, nil, "It reaches the server's registries alone", "ls", "main.txt"},
-		{"nothing of one that fails is kept", []string{"mkdir build; echo half > build/x", "exit 1"}, nil, "(setup.commands[1])", "ls", "main.txt"},
-		{"writes outside", []string{"mkdir build; for f in /etc/x /usr/x /bin/x /run/x /x /seed/x /deps/x /run/registries/x /home/x; do (echo x > $f) 2>/dev/null && echo $f >> build/wrote; done; echo tried > build/x"}, nil,
-			"which left build", "cat build/*", "tried"},
-		{"reads the host", []string{"mkdir build; cat " + secret + " /etc/shadow /proc/1/environ > build/x 2>/dev/null; env >> build/x; true"}, nil, "which left build",
+		{"a tool that is not there", []string{"true", "protoc-gen-nothing --go_out=."}, nil, "(setup.commands, command 2): `protoc-gen-nothing --go_out=.` ended with 127", "ls", "main.txt"},
+		{"a tool by name", []string{"protoc-gen-nothing"}, nil, "protoc-gen-nothing: not found\nA program that it needs is not on the server", "ls", "main.txt"},
+		{"the network", []string{"getent hosts example.com || (echo Could not resolve host: example.com >&2; exit 6)"}, nil, "Nothing but the server's registries is reached", "ls", "main.txt"},
+		{"writes outside", []string{"mkdir build; for f in /etc/x /usr/x /bin/x /run/x /x /seed/x /run/registries/x /home/x; do (echo x > $f) 2>/dev/null && echo $f >> build/wrote; done; echo tried > build/x"}, nil,
+			"installed dependencies (setup)", "cat build/*", "tried"},
+		{"reads the host", []string{"mkdir build; cat " + secret + " /etc/shadow /proc/1/environ > build/x 2>/dev/null; env >> build/x; true"}, nil, "installed dependencies (setup)",
 			"grep -c s3cret build/x; grep -c '^root:' build/x", "0\n0"},
-		{"leaves a process behind", []string{"(sleep 300; echo late > build/late) & mkdir build; echo on > build/x", "ls /proc | grep -c '^[0-9]' > build/n"}, nil, "which left build",
+		{"leaves a process behind", []string{"(sleep 300; echo late > build/late) & mkdir build; echo on > build/x", "ls /proc | grep -c '^[0-9]' > build/n"}, nil, "installed dependencies (setup)",
 			"ls build; [ $(cat build/n) -lt 12 ] && echo few", "n\nx\nfew"},
-		{"a link out of the tree as cache", []string{"ln -s /etc pool"}, []string{"pool"}, "setup.cache names pool, but pool is a symbolic link", "ls", "main.txt"},
-		{"a link above a cache", []string{"mkdir -p other/pool; ln -s other up"}, []string{"up/pool"}, "setup.cache names up/pool, but up is a symbolic link", "ls", "main.txt"},
-		{"a file as cache", []string{"echo x > pool"}, []string{"pool"}, "it must be a directory", "ls", "main.txt"},
-		{"a cache over the repository's files", []string{"true"}, []string{"src"}, "setup.cache names src, which holds files of the repository, such as src/", "ls", "main.txt"},
-		{"links in what is kept", []string{"mkdir build; ln -s /etc/shadow build/shadow; ln -s ../main.txt build/main; ln -s / build/root; mkfifo build/pipe"}, nil, "which left build",
+		{"links in what is kept", []string{"mkdir build; ln -s /etc/shadow build/shadow; ln -s ../main.txt build/main; ln -s / build/root; mkfifo build/pipe"}, nil, "installed dependencies (setup)",
 			"cat build/shadow 2>&1; cat build/main; ls build", "cat: build/shadow: No such file or directory\n1\nmain\nroot\nshadow"},
-		{"links in a cache", []string{"mkdir pool; ln -s /etc/shadow pool/shadow; ln -s / pool/root; mkfifo pool/pipe; chmod 000 pool"}, []string{"pool"}, "which left pool",
-			"cat pool/shadow 2>&1; ls pool; touch pool/new && ls pool | wc -l", "cat: pool/shadow: No such file or directory\nroot\nshadow\n3"},
-		{"rights of others", []string{"mkdir build; cp /bin/true build/true; chmod 6777 build/true build"}, nil, "which left build", "stat -c %A build/true build; build/true && echo runs", "-r-xr-xr-x\ndrwxr-xr-x\nruns"},
+		{"a link out of the tree in its place", []string{"ln -s /etc build"}, nil, "installed dependencies (setup)", "ls build/shadow 2>/dev/null; ls -d main.txt", "main.txt"},
+		{"rights of others", []string{"mkdir build; cp /bin/true build/true; chmod 6777 build/true"}, nil, "installed dependencies (setup)", "stat -c %A build/true; build/true && echo runs", "-rwxrwxrwx\nruns"},
 		{"changes the repository's files", []string{"echo evil > main.txt; rm src/a.txt; echo x > src/b.txt; mkdir build"}, nil, "setup also changed main.txt, src/b.txt", "cat main.txt src/a.txt; ls src", "1\na\na.txt"},
-		{"ignores all", []string{"echo '*' > .gitignore; mkdir -p src/x; echo x > src/x/y"}, nil, "setup also changed .gitignore", "ls src/x; ls src", "y\na.txt\nx"},
-		{"a git directory", []string{"mkdir -p .git/hooks build sub/.git; echo x > .git/hooks/post-checkout; echo x > build/x"}, nil, "which left build", "ls -a", ".\n..\n.gitignore\nbuild\nmain.txt\nsrc"},
-		{"a git directory as it is written elsewhere", []string{"mkdir -p build .GIT/hooks; echo x > build/x"}, nil, "which left build", "ls -a", ".\n..\n.gitignore\nbuild\nmain.txt\nsrc"},
-		{"many directories", []string{"for i in $(seq 70); do mkdir -p d$i/build; echo x > d$i/build/x; done"}, nil, "70 ignored directories were made, more than 64", "ls", "main.txt"},
-		{"processes without end", []string{"python3 -c '\nimport os\nwhile True:\n  try:\n    os.fork()\n  except OSError:\n    os._exit(5)\n'; exit 1"}, nil, "could not set up", "ls", "main.txt"},
+		{"ignores all", []string{"echo '*' > .gitignore; mkdir -p src/x; echo x > src/x/y; rm .gitignore"}, nil, "setup also changed", "cat src/a.txt", "a"},
+		{"a git directory", []string{"mkdir -p .git/hooks build sub/.git; echo x > .git/hooks/post-checkout; echo x > build/x"}, nil, "setup also changed", "ls -a", ".\n..\n.gitignore\nbuild\nmain.txt\nsrc"},
+		{"a git directory as it is written elsewhere", []string{"mkdir -p build .GIT/hooks; echo x > build/x"}, nil, "setup also changed", "ls -a", ".\n..\n.gitignore\nbuild\nmain.txt\nsrc"},
+		{"processes without end", []string{"python3 -c '\nimport os\nwhile True:\n  try:\n    os.fork()\n  except OSError:\n    os._exit(5)\n'; exit 1"}, nil, deps.CannotInstall, "ls", "main.txt"},
 		{"output without end", []string{"yes"}, nil, "was ended: output", "ls", "main.txt"},
-		{"memory without end", []string{"python3 -c 'x = [bytearray(1 << 26) for _ in range(1000)]'"}, nil, "could not set up", "ls", "main.txt"},
-		{"the disk", []string{"mkdir build; for i in $(seq 40); do head -c 30000000 /dev/zero > build/$i; done"}, nil, "was ended: disk", "ls", "main.txt"},
-		{"time", []string{"sleep 100"}, nil, "Give it longer by setup.timeout_minutes", "ls", "main.txt"},
-		{"what no registry has", []string{strings.ReplaceAll(ask(listed), "/@v/list", "/secret?data=1")}, nil, "could not set up", "ls", "main.txt"},
+		{"memory without end", []string{"python3 -c 'x = [bytearray(1 << 26) for _ in range(1000)]'"}, nil, deps.CannotInstall, "ls", "main.txt"},
+		{"the disk", []string{"mkdir build; for i in $(seq 40); do head -c 30000000 /dev/zero > build/$i; done"}, nil, "was ended: disk", "ls main.txt", "main.txt"},
+		{"the disk beside the tree", []string{"for i in $(seq 40); do head -c 30000000 /dev/zero > /deps/$i; done"}, nil, "was ended: disk", "ls main.txt", "main.txt"},
+		{"time", []string{"sleep 100"}, nil, "tests.timeout_minutes gives it longer", "ls", "main.txt"},
+		{"what no registry has", []string{strings.ReplaceAll(ask(listed), "/@v/list", "/secret?data=1")}, nil, deps.CannotInstall, "ls", "main.txt"},
 		{"a body to a registry", []string{`python3 -c 'import os, urllib.request; urllib.request.urlopen(os.environ["FORGE_REGISTRY_GO"] + "` + listed + `", data=b"leak", timeout=5)'`}, nil, "HTTP Error 405", "ls", "main.txt"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -280,6 +277,7 @@ func TestAttacksOfSetupCommands(t *testing.T) {
 				b.spec.Limits.Wall = time.Second
 			}
 			b.spaces()
+			b.run.Base = b.shas[0]
 			b.run.Config.Setup = config.Setup{Commands: tt.commands, Cache: tt.cache}
 			ws := b.open(b.shas[0])
 			told := b.toldOf(b.shas[0])
@@ -290,7 +288,7 @@ func TestAttacksOfSetupCommands(t *testing.T) {
 				t.Errorf("a secret is told: %s", told)
 			}
 			want := tt.want
-			if want == "main.txt" {
+			if want == "main.txt" && tt.look == "ls" {
 				want = "main.txt\nsrc"
 			}
 			if got := b.sees(ws, tt.look); got != want {
@@ -310,6 +308,7 @@ func TestAttacksOfSetupCommands(t *testing.T) {
 // repository's tests see what was set up.
 func TestSetupBelongsToOneRepository(t *testing.T) {
 	b := newBench(t, map[string]string{"main.txt": "1\n", ".gitignore": "build/\npool/\n"})
+	b.run.Base = b.shas[0]
 	b.run.Config.Setup = config.Setup{Commands: []string{"mkdir build pool; echo right > build/x; echo right > pool/x"}, Cache: []string{"pool"}}
 	agent := b.open(b.shas[0])
 	b.sees(agent, "chmod -R u+w build pool; echo wrong > build/x; echo wrong > pool/x; rm -rf build; mkdir -p build; ln -sf /etc/passwd pool/x; echo wrong > /scratch/x; true")
@@ -335,14 +334,17 @@ func TestSetupBelongsToOneRepository(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ws.Close()
-	kept, err := filepath.Glob(filepath.Join(b.dir, "work", "deps", "*", "setup-*"))
-	if err != nil || len(kept) != 1 {
-		t.Fatalf("kept: %v, %v", kept, err)
+	plan, err := b.setupOf(t.Context(), b.run, ws, b.shas[0])
+	if err != nil {
+		t.Fatal(err)
 	}
-	if _, ok := ws.Installed(filepath.Base(kept[0])); ok {
+	if _, ok := verdict.Installed(plan.Key); !ok {
+		t.Error("what was set up is not found")
+	}
+	if _, ok := ws.Installed(plan.Key); ok {
 		t.Error("another repository's setup is found")
 	}
-	if err := ws.Use(t.Context(), "", workspace.Use{Layer: workspace.Layer{Key: filepath.Base(kept[0]), Mounts: []workspace.Mount{{From: "0", To: "build"}}}}); err == nil {
+	if err := ws.Use(t.Context(), plan.Key, nil); err == nil {
 		t.Error("another repository's setup can be used")
 	}
 }
@@ -351,6 +353,7 @@ func TestSetupBelongsToOneRepository(t *testing.T) {
 // nothing, and is done when the server is back.
 func TestSetupIsTriedAgain(t *testing.T) {
 	b := newBench(t, map[string]string{"main.txt": "1\n", ".gitignore": "build/\n"})
+	b.run.Base = b.shas[0]
 	b.run.Config.Setup = config.Setup{Commands: []string{"mkdir build; echo half > build/x; exit 1"}}
 	for i, want := range []int{1, 1, 2} {
 		if i == 2 {
@@ -360,7 +363,7 @@ func TestSetupIsTriedAgain(t *testing.T) {
 		if left, _ := filepath.Glob(filepath.Join(b.dir, "work", "trees", "setup-*")); len(left) > 0 {
 			t.Errorf("left behind: %v", left)
 		}
-		if told := b.toldOf(b.shas[0]); b.setups() != want || !strings.Contains(told, "could not set up") {
+		if told := b.toldOf(b.shas[0]); b.setups() != want || !strings.Contains(told, deps.CannotInstall) {
 			t.Errorf("tried %d times, want %d; told: %s", b.setups(), want, told)
 		}
 	}
@@ -370,6 +373,7 @@ func TestSetupIsTriedAgain(t *testing.T) {
 	ws := b.open(b.shas[0])
 	b.run.Config.Setup.Commands = []string{"mkdir -p build; echo half > build/x; sleep 30; echo whole > build/x"}
 	ended := make(chan error)
+	delete(b.plans, b.run.ID)
 	go func() { ended <- b.provide(ctx, b.run, ws, b.shas[0]) }()
 	for running := false; !running; { // until the command has begun to write
 		found, _ := filepath.Glob(filepath.Join(b.dir, "work", "trees", "setup-*", "tree", "build", "x"))
@@ -389,5 +393,64 @@ func TestSetupIsTriedAgain(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(b.dir, "work", "deps", "new-*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// Covers D1: where a change's dependencies cannot be installed, its tests do not see those
+// of the commit before: they would pass with what the change no longer asks for.
+func TestFailedUpdateLeavesNoEnvironment(t *testing.T) {
+	mod := "module example.com/app\n\ngo 1.22\n\nrequire example.com/left v1.%d.0\n"
+	b := newBench(t, map[string]string{"go.mod": fmt.Sprintf(mod, 0)}, map[string]string{"go.mod": fmt.Sprintf(mod, 1)})
+	b.run.Base = b.shas[0]
+	ws := b.open(b.shas[0])
+	plan, err := b.setupOf(t.Context(), b.run, ws, b.shas[0])
+	if err != nil || plan.Empty() {
+		t.Fatalf("the plan of the first commit: %+v, %v", plan, err)
+	}
+	if got := b.sees(ws, "ls -d /deps"); got != "/deps" {
+		t.Errorf("commands on the first commit see %q", got)
+	}
+	works := 1 // to read the second commit
+	gateway := b.o.Dependencies.Registries
+	b.o.Dependencies.Registries = func(ctx context.Context) (*registry.Gateway, string, error) {
+		if works--; works < 0 {
+			return nil, "", errors.New("no gateway")
+		}
+		return gateway(ctx)
+	}
+	if err := b.provide(t.Context(), b.run, ws, b.shas[1]); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.sees(ws, "ls -d /deps"); !strings.Contains(got, "No such file") {
+		t.Errorf("commands on the second commit see %q", got)
+	}
+	if told := b.toldOf(b.shas[1]); !strings.Contains(told, "could not install dependencies: no gateway") {
+		t.Errorf("told: %s", told)
+	}
+}
+
+// Covers D1: what cannot be installed is the change's fault where the registries answered.
+func TestWhoseFaultAnInstallationIs(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		failure deps.Failure
+		want    string
+	}{
+		{"it fails", deps.Failure{Project: "npm", Why: "ended with 1"}, breaksInstalling + " (npm): ended with 1"},
+		{"a registry is away", deps.Failure{Project: "npm", Why: "ended with 1", Away: true}, deps.CannotInstall + " (npm): ended with 1"},
+		{"the server has no such program", deps.Failure{Project: "npm", Why: "needs npm", Lacks: true}, deps.CannotInstall + " (npm): needs npm"},
+	} {
+		if got := strings.Join(came(&deps.Tree{Failed: []deps.Failure{c.failure}}), "; "); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+	for why, want := range map[string]bool{
+		"go /x/@v/list: proxy.golang.org answered 403 Forbidden": false, "npm /x: registry answered 400 Bad Request": false,
+		"npm /x: registry answered 429 Too Many Requests": true, "npm /x: registry answered 503 Service Unavailable": true, "npm /x: dial tcp: no such host": true,
+	} {
+		if got := away(why); got != want {
+			t.Errorf("away(%s) = %v", why, got)
+		}
 	}
 }

@@ -114,6 +114,7 @@ func (x *Executor) Close(run int64) {
 	delete(x.said, run)
 	delete(x.setup, run)
 	delete(x.fits, run)
+	delete(x.plans, run)
 	delete(x.tiersAt, run)
 	x.mu.Unlock()
 	if ws == nil {

@@ -89,12 +89,6 @@ func wrongShip(s config.Ship) (out []string) {
 
 // wrongSetup says what does not go together about the setup.
 func wrongSetup(s config.Setup) (out []string) {
-	for key, set := range map[string]bool{"cache": len(s.Cache) > 0, "inputs": len(s.Inputs) > 0, "instead": s.Instead} {
-		if set && len(s.Commands) == 0 {
-			out = append(out, fmt.Sprintf("setup.%s is set, but setup.commands is not: name the commands, or remove it", key))
-		}
-	}
-	slices.Sort(out) // a map has no order
 	for i, dir := range s.Cache {
 		for j, other := range s.Cache {
 			if i != j && (dir == other && j < i || strings.HasPrefix(dir, other+"/")) {
@@ -115,7 +109,7 @@ func snapshot(c config.Config) config.Config {
 	c.Skills = slices.Clone(c.Skills)
 	c.Review.Lenses = slices.Clone(c.Review.Lenses)
 	c.Ship.Environments, c.Ship.Ask, c.Ship.Bake = slices.Clone(c.Ship.Environments), slices.Clone(c.Ship.Ask), slices.Clone(c.Ship.Bake)
-	c.Setup.Commands, c.Setup.Cache, c.Setup.Inputs = slices.Clone(c.Setup.Commands), slices.Clone(c.Setup.Cache), slices.Clone(c.Setup.Inputs)
+	c.Setup.Commands, c.Setup.Cache = slices.Clone(c.Setup.Commands), slices.Clone(c.Setup.Cache)
 	c.Models = maps.Clone(c.Models)
 	c.Quality = slices.Clone(c.Quality) // what is in them is never changed
 	return c

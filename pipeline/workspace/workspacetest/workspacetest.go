@@ -78,7 +78,6 @@ type space struct {
 	dir string
 
 	command sync.Mutex // one command at a time
-	layer   workspace.Layer
 }
 
 func (w *space) Run(ctx context.Context, c workspace.Command) (workspace.Result, error) {
@@ -253,17 +252,12 @@ func (w *space) Installed(string) (about []byte, ok bool) { return nil, false }
 
 func (w *space) Install(context.Context, workspace.Installation) error { return errInstall }
 
-func (w *space) Resolve(context.Context, workspace.Installation) error { return errInstall }
-
-func (w *space) Use(_ context.Context, key string, use workspace.Use) error {
+func (w *space) Use(_ context.Context, key string, _ []string) error {
 	if key != "" {
 		return errInstall
 	}
-	w.layer = use.Layer
 	return nil
 }
-
-func (w *space) Layer() workspace.Layer { return w.layer }
 
 // GoAlone answers what tools there are, which takes a second where there are many.
 func GoAlone(_ string, c workspace.Command) (workspace.Result, bool) {
