@@ -59,21 +59,21 @@ func (c *checker) nodeSuites(ctx context.Context, v *survey) ([]*suite, error) {
 			}
 			script := p.script()
 			if script != "" && (len(members) == 0 || !eachWorkspace.MatchString(strings.TrimSpace(script))) {
-				s, err := c.nodeSuite(ctx, v, p, p)
+				list, err := c.nodeChain(ctx, v, p, p)
 				if err != nil {
 					return nil, err
 				}
-				out = append(out, s)
+				out = append(out, list...)
 				dirs = slices.DeleteFunc(dirs, func(d string) bool { return below(d, root) })
 				continue
 			}
 			for _, dir := range members {
 				if m := packages[dir]; m != nil && m.script() != "" {
-					s, err := c.nodeSuite(ctx, v, m, p)
+					list, err := c.nodeChain(ctx, v, m, p)
 					if err != nil {
 						return nil, err
 					}
-					out = append(out, s)
+					out = append(out, list...)
 				}
 				dirs = slices.DeleteFunc(dirs, func(d string) bool { return d == dir })
 			}
@@ -175,6 +175,67 @@ var (
 	runsScript   = lazyregexp.New(`(?:npm|pnpm|yarn|bun) run ([\w:.-]+)`)
 )
 
+// callOf is a link of a chain that runs a script by its name, with arguments for it.
+var callOf = lazyregexp.New(`^(?:npm run|pnpm(?: run)?|yarn(?: run)?|bun run) ([\w:.-]+)((?: [^-\s]\S*)*)$`)
+
+// links are the commands of a script that is a chain of them, with those of the scripts that it
+// runs by name in their place; nil where it is more than a chain.
+func (p *nodePackage) links(script string, depth int) []string {
+	if strings.ContainsAny(strings.ReplaceAll(script, "&&", ""), ";|&\n`$()") || depth == 0 {
+		return nil
+	}
+	var out []string
+	for link := range strings.SplitSeq(script, "&&") {
+		link = strings.TrimSpace(link)
+		if strings.Count(link, `"`)%2 != 0 || strings.Count(link, "'")%2 != 0 {
+			return nil
+		}
+		m := callOf.FindStringSubmatch(link)
+		if m == nil || p.Scripts[m[1]] == "" || p.Scripts["pre"+m[1]] != "" || p.Scripts["post"+m[1]] != "" {
+			out = append(out, link)
+			continue
+		}
+		inner := p.links(p.Scripts[m[1]], depth-1)
+		if inner == nil {
+			inner = []string{link}
+		} else {
+			inner[len(inner)-1] += m[2]
+		}
+		out = append(out, inner...)
+	}
+	return out
+}
+
+// nodeChain makes a suite of each link of a script, such as a linter's and a runner's, where
+// one of them can be asked for its tests; else one of the script.
+func (c *checker) nodeChain(ctx context.Context, v *survey, p, root *nodePackage) ([]*suite, error) {
+	links := p.links(p.script(), 4)
+	known := func(link string) bool { return nodeRunner.MatchString(link) && !strings.HasPrefix(link, "node ") }
+	if len(links) < 2 || !slices.ContainsFunc(links, known) || p.Scripts["pretest"] != "" || p.Scripts["posttest"] != "" {
+		s, err := c.nodeSuite(ctx, v, p, root)
+		return []*suite{s}, err
+	}
+	bin := ""
+	for at := "node_modules/.bin"; ; at = "../" + at {
+		bin += "$PWD/" + at + ":"
+		if strings.Count(at, "../") == strings.Count(path.Clean(p.dir)+"/", "/")-strings.Count(path.Clean(root.dir)+"/", "/") || len(bin) > 1000 {
+			break
+		}
+	}
+	var out []*suite
+	for _, link := range links {
+		s := newSuite(link, p.dir, formatAny, "sh", "-c", `PATH="`+bin+`$PATH"; `+link+` "$@"`, "sh")
+		s.env = []string{"CI=1", "NO_COLOR=1"}
+		s.lacks = p.lacks(v)
+		s.askNode(link, "sh")
+		if err := c.measureNode(ctx, v, s, p, link, "sh"); err != nil {
+			return nil, err
+		}
+		out = append(out, s.require(v, "node", packageManager(v, p, root)))
+	}
+	return out, nil
+}
+
 // nodeSuite asks for a report that can be read, where the script's runner is known.
 func (c *checker) nodeSuite(ctx context.Context, v *survey, p, root *nodePackage) (*suite, error) {
 	tool := packageManager(v, p, root)
@@ -189,7 +250,7 @@ func (c *checker) nodeSuite(ctx context.Context, v *survey, p, root *nodePackage
 	if inner := p.inner(p.script(), 3, &left); s.format == formatAny && inner != p.script() && strings.Contains(inner, "node --test") {
 		s.askNode("node --test "+strings.Join(reporterArgs.FindAllString(inner, -1), " "), tool)
 	}
-	if err := c.measureNode(ctx, v, s, p, tool); err != nil {
+	if err := c.measureNode(ctx, v, s, p, p.script(), tool); err != nil {
 		return nil, err
 	}
 	return s.require(v, "node", tool), nil
@@ -200,7 +261,7 @@ func (c *checker) nodeSuite(ctx context.Context, v *survey, p, root *nodePackage
 var jestConfigs = []string{"jest.config.js", "jest.config.ts", "jest.config.mjs", "jest.config.cjs", "jest.config.json"}
 
 // measureNode finds out how the package's coverage can be had.
-func (c *checker) measureNode(ctx context.Context, v *survey, s *suite, p *nodePackage, tool string) error {
+func (c *checker) measureNode(ctx context.Context, v *survey, s *suite, p *nodePackage, script, tool string) error {
 	config := string(p.Jest)
 	for _, name := range jestConfigs {
 		if v.has(p.dir, name) {
@@ -212,7 +273,7 @@ func (c *checker) measureNode(ctx context.Context, v *survey, s *suite, p *nodeP
 		}
 	}
 	deps := func(name string) bool { return p.Deps[name] != nil || p.DevDeps[name] != nil }
-	s.measure = nodeMeasured(s, p.script(), config, deps, func(args []string, more ...string) []string {
+	s.measure = nodeMeasured(s, script, config, deps, func(args []string, more ...string) []string {
 		if tool == "npm" && !slices.Contains(args, "--") {
 			args = append(args, "--")
 		}
@@ -269,7 +330,7 @@ func (s *suite) askNode(script, tool string) {
 		s.format = formatJest
 		extra("--run", "--reporter=json")
 		s.report = []string{"--outputFile={}"}
-	case runner[1] == "mocha" && !strings.Contains(last, "--reporter"):
+	case runner[1] == "mocha": // of two reporters, it takes the last
 		s.format = formatTAP
 		extra("--reporter=tap")
 	case runner[1] == "ava" && !strings.Contains(last, "--tap"):

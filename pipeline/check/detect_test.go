@@ -97,7 +97,7 @@ func TestNodeRunners(t *testing.T) {
 		{"ava", "npm test -- --tap", ""},
 		{"vitest", "npm test -- --run --reporter=json", ""},
 		{"./node_modules/.bin/mocha spec", "npm test -- --reporter=tap", ""},
-		{"mocha --reporter dot", "npm test", ""},
+		{"mocha --reporter dot", "npm test -- --reporter=tap", ""},
 		{"./run-jest-things.sh", "npm test", ""},
 	} {
 		s, err := (&checker{log: discard}).nodeSuite(t.Context(), &survey{}, &nodePackage{dir: ".", Scripts: map[string]string{"test": c.script, "unit": "node --test"}}, &nodePackage{dir: "."})
@@ -106,6 +106,37 @@ func TestNodeRunners(t *testing.T) {
 		}
 		if got := strings.Join(s.args, " "); got != c.args || c.env != "" && !slices.Contains(s.env, c.env) || c.env == "" && slices.ContainsFunc(s.env, func(e string) bool { return strings.HasPrefix(e, "NODE_OPTIONS") }) {
 			t.Errorf("nodeSuite(%q) = %q with %q, want %q with %q", c.script, got, s.env, c.args, c.env)
+		}
+	}
+}
+
+// Covers V3: of a chain of commands, each is told by itself, and the runner among them is
+// asked for its tests.
+func TestNodeChain(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		scripts map[string]string
+		want    []string // commands, with what their reports are
+	}{
+		{map[string]string{"test": "npm run lint && npm run unit", "lint": "eslint .", "unit": "mocha --reporter dot"}, []string{"eslint . ", "mocha --reporter dot TAP"}},
+		{map[string]string{"test": "pnpm run types && pnpm run test:vitest run && pnpm run -r test", "types": "tsc --build", "test:vitest": "vitest --coverage"},
+			[]string{"tsc --build ", "vitest --coverage run Jest JSON", "pnpm run -r test "}},
+		{map[string]string{"test": "eslint . && jest; true"}, []string{"npm test "}},
+		{map[string]string{"test": "eslint . && jest", "pretest": "make"}, []string{"npm test Jest JSON"}},
+		{map[string]string{"test": "eslint . && ./run.sh"}, []string{"npm test "}},
+		{map[string]string{"test": "jest"}, []string{"npm test Jest JSON"}},
+	} {
+		p := &nodePackage{dir: ".", Scripts: c.scripts}
+		list, err := (&checker{log: discard}).nodeChain(t.Context(), &survey{}, p, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, s := range list {
+			got = append(got, s.done.Name+" "+string(s.format))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%q: %q, want %q", c.scripts["test"], got, c.want)
 		}
 	}
 }

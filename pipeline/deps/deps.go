@@ -87,7 +87,7 @@ func (p *Plan) Edits(before *Plan) func(name string) bool {
 // Lacking says what cannot be installed, and why.
 func (p *Plan) Lacking() (out []string) {
 	for _, one := range p.Projects {
-		if one.Lacks != "" {
+		if one.Lacks != "" && len(one.steps) > 0 {
 			out = append(out, CannotInstall+" ("+one.String()+": "+one.Lacks+")")
 		}
 	}
@@ -96,7 +96,7 @@ func (p *Plan) Lacking() (out []string) {
 
 // Empty reports whether there is nothing to set up.
 func (p *Plan) Empty() bool {
-	return !slices.ContainsFunc(slices.Concat(p.Own, p.Projects), func(p *Project) bool { return p.Lacks == "" })
+	return !slices.ContainsFunc(slices.Concat(p.Own, p.Projects), func(p *Project) bool { return p.Lacks == "" && len(p.steps) > 0 })
 }
 
 // Inputs are the files that decide what is installed, sorted.

@@ -66,7 +66,7 @@ func TestFind(t *testing.T) {
 	}{
 		{"nothing", map[string]string{"README.md": "", "main.c": ""}, nil},
 		{"a Go module", map[string]string{"go.mod": "module m\n\nrequire x v1.0.0\n", "testdata/m/go.mod": "require y v1"}, []string{"go: go mod download"}},
-		{"modules beside each other", map[string]string{"go.mod": "module m\n", "tools/go.mod": "require x v1"}, []string{"go in tools: go mod download"}},
+		{"modules beside each other", map[string]string{"go.mod": "module m\n", "tools/go.mod": "require x v1"}, []string{"go: ", "go in tools: go mod download"}},
 		{"a vendored module", map[string]string{"go.mod": "require x v1", "vendor/modules.txt": ""}, nil},
 		{"a workspace", map[string]string{"go.work": "use ./a", "a/go.mod": "require x v1"}, []string{"go: go mod download"}},
 		{"npm", map[string]string{"package.json": npmNeeds, "package-lock.json": "{}"}, []string{"npm: npm ci"}},
@@ -144,12 +144,13 @@ func TestKey(t *testing.T) {
 type installer struct {
 	ran   []string
 	stage []string
+	env   []string
 	exit  func(step string) (int, string)
 }
 
 func (i *installer) Run(_ context.Context, c workspace.Command) (workspace.Result, error) {
 	step := c.Args[len(c.Args)-1]
-	i.ran = append(i.ran, step)
+	i.ran, i.env = append(i.ran, step), c.Env
 	r := workspace.Result{Duration: time.Second}
 	if i.exit != nil {
 		var said string
@@ -211,7 +212,7 @@ func TestUpdate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(in.ran) != 2 || in.ran[0] != "npm install --ignore-scripts" || tree.Broken() {
+	if len(in.ran) != 2 || in.ran[0] != "npm install --ignore-scripts" || tree.Broken() || !slices.Contains(in.env, "npm_config_ignore_scripts=true") || !slices.Contains(in.env, "PIP_ONLY_BINARY=:all:") {
 		t.Errorf("ran %q; %q", in.ran, tree.Summary())
 	}
 	if said := strings.Join(tree.Summary(), "\n"); !strings.Contains(said, "the change edits pom.xml, and maven would run what it says") {

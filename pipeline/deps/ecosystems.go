@@ -15,15 +15,18 @@ func (f *finder) golang() (out []*Project) {
 	mods := func(base string) bool { return strings.HasPrefix(base, "go.") }
 	add := func(dir, from string) {
 		p := &Project{Manager: "go", Dir: dir, From: from, Inputs: f.inputs(dir, mods), Lacks: f.lacks("go", "go", "install Go"),
-			steps: []string{"go mod download && find " + env + "/go/cache/download -name '*.zip' -delete"}, // their content is there
+			steps: []string{"go mod download", "find " + env + "/go/cache/download -name '*.zip' -delete"}, // their content is there
 			use:   []string{"GOMODCACHE=" + env + "/go"}}
+		if from == "go.mod" && !strings.Contains(f.textOf(dir, "go.mod"), "require") {
+			p.steps = nil // a change may need something
+		}
 		if from == "go.mod" {
 			// Without "tidy": a base that is not tidy would get changes that nobody asked for.
 			p.more = []string{"go list -mod=mod -deps -test ./... >/dev/null && go mod download"}
 			p.locks = []string{"go.mod", "go.sum"}
 			p.check = "go list -deps -test ./... >/dev/null"
 		} else {
-			p.more, p.locks = p.steps, []string{"go.work.sum"}
+			p.more, p.locks = p.steps[:1], []string{"go.work.sum"}
 		}
 		out = append(out, p)
 	}
@@ -32,7 +35,7 @@ func (f *finder) golang() (out []*Project) {
 		add(dir, "go.work")
 	}
 	for _, dir := range f.dirs("go.mod") {
-		if !f.in(dir, "vendor/modules.txt") && strings.Contains(f.textOf(dir, "go.mod"), "require") &&
+		if !f.in(dir, "vendor/modules.txt") &&
 			!slices.ContainsFunc(spaces, func(space string) bool { return below(dir, space) }) {
 			add(dir, "go.mod")
 		}

@@ -74,6 +74,9 @@ func (p *Plan) all(ctx context.Context, in workspace.Installer, tree *Tree, proj
 			tree.Failed = append(tree.Failed, Failure{Project: one.String(), Why: one.Lacks, Lacks: true})
 			continue
 		}
+		if len(one.steps) == 0 {
+			continue
+		}
 		ok, err := p.run(ctx, in, tree, one, one.steps, nil)
 		if err != nil {
 			return err

@@ -29,6 +29,13 @@ const firstPort = 4801
 // and caches: new ones go to the end.
 func Kinds() []Kind { return []Kind{Go, NPM, PyPI, Cargo, Maven, Gems, Composer} }
 
+// Defaults are the ecosystems' own registries, which packages come from where nothing else is said.
+func Defaults() []Registry {
+	return []Registry{{Kind: Go, URL: "https://proxy.golang.org"}, {Kind: NPM, URL: "https://registry.npmjs.org"}, {Kind: PyPI, URL: "https://pypi.org/simple"},
+		{Kind: Cargo, URL: "https://index.crates.io"}, {Kind: Maven, URL: "https://repo.maven.apache.org/maven2"}, {Kind: Gems, URL: "https://rubygems.org"},
+		{Kind: Composer, URL: "https://repo.packagist.org"}}
+}
+
 // Port is where a sandbox's bridge listens for a kind's clients.
 func (k Kind) Port() int { return firstPort + slices.Index(Kinds(), k) }
 

@@ -43,7 +43,8 @@ type Play struct {
 // Command returns "lab repositories".
 func Command() *cobra.Command {
 	var most int
-	var asJSON bool
+	var asJSON, base bool
+	var toolchains []string
 	var state, exe string
 	cmd := &cobra.Command{
 		Use: "repositories CLONE...", Short: "Play commits of real projects as work, with their tests and with these alone", Args: cobra.MinimumNArgs(1),
@@ -67,6 +68,12 @@ func Command() *cobra.Command {
 			}
 			var plays []Play
 			for _, clone := range clones {
+				if base {
+					if err := p.base(cmd.Context(), clone, toolchains, cmd.OutOrStdout()); err != nil {
+						return fmt.Errorf("%s: %w", clone, err)
+					}
+					continue
+				}
 				list, err := commits(cmd.Context(), clone, most)
 				if err != nil {
 					return err
@@ -82,7 +89,7 @@ func Command() *cobra.Command {
 					}
 				}
 			}
-			if !asJSON {
+			if !asJSON && !base {
 				summary(cmd.OutOrStdout(), plays)
 			}
 			return nil
@@ -90,6 +97,8 @@ func Command() *cobra.Command {
 	}
 	cmd.Flags().IntVarP(&most, "commits", "n", 20, "commits of each clone")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as a line of JSON for each")
+	cmd.Flags().BoolVar(&base, "base", false, "set the newest commit up and run its tests as they stand, and no more")
+	cmd.Flags().StringSliceVar(&toolchains, "toolchain", nil, "a directory of tools besides those under /usr")
 	cmd.Flags().StringVar(&state, "state", "", "a folder for caches that stay: of packages and of what is compiled")
 	cmd.Flags().StringVar(&exe, "forge", "", "the program, for the processes that work in the sandbox (default: it is built)")
 	return cmd

@@ -454,3 +454,17 @@ func TestWhoseFaultAnInstallationIs(t *testing.T) {
 		}
 	}
 }
+
+// Covers D1: an agent cannot tell a registry more and more by the names that it asks for.
+func TestLocksHaveALimit(t *testing.T) {
+	b := newBench(t, map[string]string{"go.mod": "module example.com/app\n\ngo 1.22\n"})
+	b.run.Base, b.run.Head = b.shas[0], b.shas[0]
+	l := &locking{x: b.Executor, run: b.run, ws: b.open(b.shas[0]), times: maxLocks}
+	if err := l.ws.Write(t.Context(), "go.mod", []byte("module example.com/app\n\ngo 1.22\n\nrequire example.com/left v1.0.0\n")); err != nil {
+		t.Fatal(err)
+	}
+	told, err := l.bring(t.Context())
+	if err != nil || len(told) != 1 || !strings.Contains(told[0], "asked 10 times") || len(b.requests()) > 0 {
+		t.Errorf("told %q, %v; asked %q", told, err, b.requests())
+	}
+}

@@ -56,6 +56,11 @@ func newRegistries(o Options) func(context.Context) (*registry.Gateway, string, 
 				list = append(list, r)
 			}
 		}
+		for _, r := range registry.Defaults() {
+			if !slices.ContainsFunc(list, func(l registry.Registry) bool { return l.Kind == r.Kind && len(l.Match) == 0 }) {
+				list = append(list, r)
+			}
+		}
 		made, err := registry.New(registry.Options{Dir: filepath.Join(o.Config.StateDir, "registries"), Registries: list, Log: o.Log})
 		if err != nil {
 			return nil, "", err

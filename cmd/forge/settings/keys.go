@@ -184,7 +184,7 @@ var rules = map[string]rule{
 	"openai_base_url":             {doc: "Where the OpenAI-compatible API is reached; empty: OpenAI's own", text: checkURL},
 	"unsafe_no_sandbox":           {doc: "Run commands of repositories without a sandbox; for throw-away machines alone"},
 	"dependencies":                {doc: "install: a repository's dependencies are installed through a gateway to registries before its tests run; off: only what the repository holds is there", enum: []string{"install", "off"}},
-	"install_scripts":             {doc: "Let packages run scripts of their own while they are installed, in the sandbox"},
+	"install_scripts":             {doc: "Let what a change adds run scripts when it is installed, in the sandbox"},
 	"registries":                  {doc: "Where packages are fetched from, by a name of your own; without an entry for a kind, what the server's own tools are configured with"},
 	"registries.*.kind":           {doc: "What it serves; empty: as its name says", enum: []string{"", "go", "npm", "pypi", "cargo", "maven", "rubygems", "composer"}},
 	"registries.*.url":            {doc: "Its address, as the package manager would be told", text: checkURL},

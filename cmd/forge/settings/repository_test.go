@@ -216,6 +216,8 @@ func otherValue(t *testing.T, key string, typ reflect.Type, now any) any {
 		return "forge/{issue}"
 	case strings.HasPrefix(key, "models."):
 		return "openai/" + key
+	case typ.Kind() == reflect.Pointer: // of a bool that is true
+		return false
 	case typ.Kind() == reflect.Bool:
 		return !now.(bool)
 	case r.max > 0:
