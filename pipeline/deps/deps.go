@@ -128,6 +128,9 @@ type Commit struct {
 	Read  func(paths []string) (map[string][]byte, error) // what is not there is left out
 }
 
+// usual are directories of installers, which not every repository ignores.
+var usual = []string{".venv", "venv", "node_modules"}
+
 // finder reads one commit.
 type finder struct {
 	files []string // without those of others
@@ -150,7 +153,7 @@ func Find(c Commit, set config.Setup, host Host) (*Plan, error) {
 	if f.text, err = c.Read(slices.DeleteFunc(slices.Clone(f.files), func(name string) bool { return !isInput(name) })); err != nil {
 		return nil, fmt.Errorf("read manifests: %w", err)
 	}
-	p := &Plan{host: host, keep: set.Cache}
+	p := &Plan{host: host, keep: slices.Concat(set.Cache, usual)}
 	if set.Installs() {
 		for _, find := range []func() []*Project{f.golang, f.node, f.python, f.cargo, f.maven, f.gradle, f.ruby, f.php} {
 			p.Projects = append(p.Projects, find()...)

@@ -8,6 +8,7 @@ import (
 
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/untrusted"
+	"forge/pipeline/workspace"
 )
 
 // golang finds Go modules, those of a workspace as one. All share one module cache.
@@ -182,7 +183,7 @@ func (f *finder) python() (out []*Project) {
 				strings.HasPrefix(base, "constraints") || base == "tox.ini" || base == "Pipfile" || strings.HasSuffix(base, ".in") || strings.HasSuffix(base, ".txt")
 		}), Lacks: f.lacks("pip", "pypi", "apt-get install python3-pip python3-venv"), stage: map[string]string{"forge/python.py": pythonScript, "forge/python.sh": pythonSteps},
 			steps: []string{"sh " + env + "/forge/python.sh"}, more: []string{"sh " + env + "/forge/python.sh names"},
-			use: []string{"PATH=" + env + "/venv/bin", "VIRTUAL_ENV=" + env + "/venv"}}
+			use: []string{"PATH=" + env + "/venv/bin:" + path.Join(workspace.TreePath, dir, ".venv/bin")}} // its own commands make it there
 		for _, name := range append([]string{"uv.lock"}, files...) {
 			if f.in(dir, name) {
 				p.From = path.Join(dir, name)

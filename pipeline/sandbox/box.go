@@ -1,8 +1,10 @@
 package sandbox
 
+import "forge/pipeline/workspace"
+
 // Where things are inside the sandbox.
 const (
-	boxTree    = "/work"
+	boxTree    = workspace.TreePath
 	boxCache   = "/gocache"
 	boxSeed    = "/seed"
 	boxMods    = "/gomodcache"

@@ -155,9 +155,17 @@ func (w *worker) keep(ctx context.Context, p preparation) (left []string, err er
 				}
 				continue
 			}
-			entries, err := t.readDir(name)
-			if err != nil { // a file
+			info, err := t.root.Lstat(name)
+			if err != nil {
+				return nil, err
+			}
+			if !info.IsDir() {
 				note(name)
+				continue
+			}
+			entries, err := t.readDir(name)
+			if err != nil {
+				return nil, err
 			}
 			for _, e := range entries {
 				inside = append(inside, path.Join(name, e.Name()))

@@ -15,6 +15,9 @@ type Environments interface {
 	Use(ctx context.Context, key string, env []string) error
 }
 
+// TreePath is where commands in a sandbox see the work tree.
+const TreePath = "/work"
+
 // EnvPath is a directory beside the work tree that belongs to the environment.
 const EnvPath = "/deps"
 
