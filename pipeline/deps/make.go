@@ -23,6 +23,7 @@ type Failure struct {
 	Why     string `json:"why"`
 	Lacks   bool   `json:"lacks,omitempty"` // it was not tried
 	Away    bool   `json:"away,omitempty"`  // a registry did not answer: it may go well the next time
+	Other   bool   `json:"other,omitempty"` // something else was done in its place
 }
 
 // Tree describes an environment.
@@ -49,6 +50,9 @@ func (p *Plan) Make(ctx context.Context, in workspace.Installer) (*Tree, error) 
 		}
 		if len(tree.Failed) == 0 {
 			return tree, p.kept(ctx, in, tree)
+		}
+		for i := range tree.Failed {
+			tree.Failed[i].Other = true
 		}
 	}
 	if err := p.all(ctx, in, tree, p.Projects); err != nil {
@@ -263,7 +267,7 @@ func ReadTree(about []byte) (*Tree, error) {
 
 // Broken reports whether something failed that may not fail the next time.
 func (t *Tree) Broken() bool {
-	return slices.ContainsFunc(t.Failed, func(f Failure) bool { return !f.Lacks })
+	return slices.ContainsFunc(t.Failed, func(f Failure) bool { return !f.Lacks && !f.Other })
 }
 
 // Explain adds to what failed why registries did not answer, and what they do not have.
@@ -299,6 +303,10 @@ func (t *Tree) Summary() []string {
 		lines = append(lines, "fetched from registries: "+t.Fetched)
 	}
 	for _, f := range t.Failed {
+		if f.Other {
+			lines = append(lines, fmt.Sprintf("set up as the ecosystem does, since %s failed: %s", f.Project, f.Why))
+			continue
+		}
 		lines = append(lines, fmt.Sprintf(CannotInstall+" (%s): %s", f.Project, f.Why))
 	}
 	if len(t.Left) > 0 {

@@ -30,7 +30,8 @@ type Dependencies struct {
 
 const (
 	toolsFor   = 10 * time.Minute // how long it is believed which tools the server has
-	againAfter = 10 * time.Minute // how long a failed set-up is not tried again
+	awayFor    = 10 * time.Minute // how long a set-up that registries did not answer is not tried again
+	againAfter = time.Hour        // how long one that failed is not
 )
 
 // breaksInstalling begins what is told of what cannot be installed since the change edits
@@ -319,7 +320,11 @@ func away(why string) bool {
 // stale reports whether a kept environment is to be made again.
 func (x *Executor) stale(about []byte) bool {
 	tree, err := deps.ReadTree(about)
-	return err != nil || tree.Broken() && x.o.Now().Sub(tree.At) > againAfter
+	after := againAfter
+	if err == nil && tree.Away() {
+		after = awayFor
+	}
+	return err != nil || tree.Broken() && x.o.Now().Sub(tree.At) > after
 }
 
 // update brings an environment in line with a change that edits what is installed, by
