@@ -270,6 +270,10 @@ func TestErrorLines(t *testing.T) {
 	if got := errorLines(said); got != "[ERROR] COMPILATION ERROR :" {
 		t.Errorf("Maven: %q", got)
 	}
+	said = "[WARNING] Tests run: 21, Failures: 0, Errors: 0\n[ERROR] Failed to execute goal\n"
+	if got := errorLines(said); got != "[ERROR] Failed to execute goal" {
+		t.Errorf("Maven's tests: %q", got)
+	}
 	if got := errorLines("one\ntwo\n"); got != "one\ntwo" {
 		t.Errorf("no word for it: %q", got)
 	}

@@ -201,12 +201,15 @@ func (p *Plan) environ() []string {
 	return out
 }
 
-// telling are words by which tools mark the lines that say what is wrong.
-var telling = []string{"error", "err!", "fatal", "not found", "could not", "cannot", "failed", "no such", "unable to", "conflict", "unsupported"}
+// Tools mark the lines that say what is wrong at their beginning, or by words.
+var (
+	marks   = []string{"[error]", "error", "npm error", "npm err!", "err_pnpm", "fatal", "e:", "failure:", "caused by:", "> "}
+	telling = []string{"error", "fatal", "not found", "could not", "cannot", "failed", "no such", "unable to", "conflict", "unsupported"}
+)
 
 // errorLines are the lines of a tool's output that say what is wrong; the last ones where none does.
 func errorLines(said string) string {
-	var lines, marked []string
+	var lines, first, marked []string
 	for line := range strings.Lines(said) {
 		line = strings.TrimSpace(line)
 		low := strings.ToLower(line)
@@ -215,11 +218,17 @@ func errorLines(said string) string {
 			continue
 		}
 		lines = append(lines, line)
+		if slices.ContainsFunc(marks, func(mark string) bool { return strings.HasPrefix(low, mark) }) {
+			first = append(first, line)
+		}
 		if slices.ContainsFunc(telling, func(word string) bool { return strings.Contains(low, word) }) {
 			marked = append(marked, line)
 		}
 	}
-	if len(marked) == 0 {
+	switch {
+	case len(first) > 0:
+		marked = first
+	case len(marked) == 0:
 		marked = lines[max(0, len(lines)-6):]
 	}
 	return text.Clip(strings.Join(marked[:min(len(marked), 6)], "\n"), 800)
