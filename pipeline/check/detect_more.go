@@ -66,7 +66,7 @@ func (c *checker) jvmSuites(_ context.Context, v *survey) ([]*suite, error) {
 		if !v.tools[tool] && v.has(dir, "gradlew") {
 			tool = "./gradlew"
 		}
-		s := newSuite(tool+" test", dir, formatReports, tool, "--offline", "--continue", "--console=plain", "test")
+		s := newSuite(tool+" test", dir, formatReports, tool, "--offline", "--continue", "--console=plain", "cleanTest", "test") // what was built before is not up to date
 		s.lacks = gradleLacks
 		if tool == "gradle" {
 			s.require(v, tool)
