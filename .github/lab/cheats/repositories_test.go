@@ -34,7 +34,6 @@ func TestRepositories(t *testing.T) {
 		t.Fatalf("repositories: %d, %v", len(files), err)
 	}
 	m := newManager(t)
-	warmGo(t, m)
 	var archives []*txtar.Archive
 	for _, file := range files {
 		archives = append(archives, parsed(t, file))
@@ -77,7 +76,11 @@ func openRepository(t *testing.T, m *sandbox.Manager, archive *txtar.Archive) wo
 	for _, f := range archive.Files {
 		files[f.Name] = ""
 	}
-	ws, err := m.Open(t.Context(), workspace.OpenOptions{Name: "repository", Cache: cacheFor(files)})
+	cache := cacheFor(files)
+	if cache == goCache {
+		warmGo(t, m)
+	}
+	ws, err := m.Open(t.Context(), workspace.OpenOptions{Name: "repository", Cache: cache})
 	if err != nil {
 		t.Fatal(err)
 	}

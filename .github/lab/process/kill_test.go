@@ -82,7 +82,7 @@ func TestKill(t *testing.T) {
 	calm.serve()
 	calm.start()
 	want := calm.shape(calm.verified(patience))
-	k := killing{kills: kills(t, 4), new: func(database string) *labTest { return newLab(t, labOptions{database: database}) },
+	k := killing{kills: kills(t, 4), new: func(t *testing.T, database string) *labTest { return newLab(t, labOptions{database: database}) },
 		check: func(t *testing.T, l *labTest, pull *githubtest.Pull) {
 			if diff := cmp.Diff(want, l.shape(pull)); diff != "" {
 				t.Errorf("after kills (-undisturbed +killed):\n%s", diff)
@@ -91,8 +91,14 @@ func TestKill(t *testing.T) {
 				t.Errorf("%d commits, want 3", n)
 			}
 		}}
-	t.Run("sqlite", func(t *testing.T) { k.loop(t, 1, func() string { return "" }) })
-	t.Run("postgres", func(t *testing.T) { k.loop(t, 2, func() string { return newDatabase(t) }) })
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		k.loop(t, 1, func() string { return "" })
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		k.loop(t, 2, func() string { return newDatabase(t) })
+	})
 }
 
 // Covers V6: the same with three modules, of which the third needs the first: the same
@@ -110,7 +116,7 @@ func TestKillModules(t *testing.T) {
 	if len(files) != 3 {
 		t.Fatalf("an undisturbed run leaves %q", files)
 	}
-	k := killing{kills: kills(t, 4), new: func(database string) *labTest { return modular(t, f, database) },
+	k := killing{kills: kills(t, 4), new: func(t *testing.T, database string) *labTest { return modular(t, f, database) },
 		check: func(t *testing.T, l *labTest, pull *githubtest.Pull) {
 			if diff := cmp.Diff(want, l.shape(pull)); diff != "" {
 				t.Errorf("after kills (-undisturbed +killed):\n%s", diff)
@@ -167,7 +173,7 @@ func (l *labTest) filesAt(p *githubtest.Pull, branches int) []string {
 // killing is how a kind of run is killed.
 type killing struct {
 	kills int
-	new   func(database string) *labTest
+	new   func(t *testing.T, database string) *labTest
 	check func(t *testing.T, l *labTest, pull *githubtest.Pull)
 	ended func(t *testing.T, l *labTest, database string) // when its servers are gone; or nil
 }
@@ -183,7 +189,7 @@ func (k killing) loop(t *testing.T, servers int, database func() string) {
 	runs := 0
 	for ; left > 0 && !t.Failed(); runs++ {
 		address := database()
-		l := k.new(address)
+		l := k.new(t, address)
 		l.addFaults()
 		for i := range servers {
 			l.shareCache(filepath.Join(l.dir, fmt.Sprintf("state-%d", i)))
