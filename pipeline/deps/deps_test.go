@@ -81,7 +81,7 @@ func TestFind(t *testing.T) {
 		{"pyproject", map[string]string{"pyproject.toml": "[project]\nname='x'\n", "docs/requirements.txt": "sphinx\n"}, []string{"pip: python.sh"}},
 		{"Python beneath", map[string]string{"api/setup.py": "", "main.c": ""}, []string{"pip in api: python.sh"}},
 		{"Rust without a lock file", map[string]string{"Cargo.toml": "[package]", "crates/a/Cargo.toml": ""}, []string{"cargo: cargo generate-lockfile"}},
-		{"Maven", map[string]string{"pom.xml": "<project/>", "core/pom.xml": "<project/>"}, []string{"maven: mvn -B"}},
+		{"Maven", map[string]string{"pom.xml": "<project/>", "core/pom.xml": "<project/>"}, []string{"maven: sh /deps/forge/maven.sh"}},
 		{"Gradle", map[string]string{"settings.gradle.kts": "", "app/build.gradle.kts": ""}, []string{"gradle: gradle --no-daemon"}},
 		{"Ruby", map[string]string{"Gemfile": "", "x.gemspec": ""}, []string{"bundler: bundle install"}},
 		{"PHP", map[string]string{"composer.json": `{"require":{"a/b":"1"}}`}, []string{"composer: composer update"}},

@@ -220,18 +220,20 @@ func mavenSettings(registry string) string {
 	return "<settings><mirrors><mirror><id>forge</id><mirrorOf>*</mirrorOf><url>" + registry + "</url></mirror></mirrors></settings>\n"
 }
 
-// maven finds Maven's outermost builds. Its tests are run once, since much of what it fetches
-// is asked for only then.
+//go:embed maven.sh
+var mavenSteps string
+
+// maven finds Maven's outermost builds.
 func (f *finder) maven() (out []*Project) {
 	for _, dir := range f.topmost("pom.xml") {
 		out = append(out, &Project{Manager: "maven", Dir: dir, From: path.Join(dir, "pom.xml"), Lacks: f.lacks("mvn", "maven", "install Maven"),
 			Inputs: f.inputs(dir, func(base string) bool {
 				return base == "pom.xml" || strings.HasPrefix(base, "maven") || base == "extensions.xml"
 			}),
-			stage: map[string]string{".m2/settings.xml": mavenSettings(f.host.Registry["maven"])},
-			steps: []string{"mvn -B -ntp -fae -Dmaven.test.failure.ignore=true -Dsurefire.timeout=420 test && " +
-				"find " + env + "/.m2/repository \\( -name _remote.repositories -o -name '*.lastUpdated' -o -name resolver-status.properties \\) -delete"},
-			use: []string{"MAVEN_OPTS=-Duser.home=" + env}})
+			stage: map[string]string{".m2/settings.xml": mavenSettings(f.host.Registry["maven"]), "forge/maven.sh": mavenSteps,
+				"forge/empty.xml": "<project><modelVersion>4.0.0</modelVersion><groupId>forge</groupId><artifactId>forge</artifactId><version>1</version></project>\n"},
+			steps: []string{"sh " + env + "/forge/maven.sh"},
+			use:   []string{"MAVEN_OPTS=-Duser.home=" + env, "PATH=" + env + "/maven/bin"}})
 		if f.host.Scripts {
 			p := out[len(out)-1]
 			p.more = p.steps
