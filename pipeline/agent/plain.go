@@ -27,30 +27,37 @@ const (
 )
 
 // form is how the model with this name is asked: as its limits say, else as its window and
-// its name do, in which small models carry their size.
-func (l Limits) form(name string, m Model) string {
+// its name do, in which small models carry their size. why is for people, of the plain form.
+func (l Limits) form(ctx context.Context, name string, m Model) (form, why string) {
 	if l.Form != "" {
-		return l.Form
+		return l.Form, "model_limits says so"
 	}
-	window := cmp.Or(int64(l.ContextTokens), windowOf(m))
-	if window > 0 && window <= smallWindow {
-		return FormPlain
+	if window := cmp.Or(int64(l.ContextTokens), windowOf(ctx, m)); window > 0 && window <= smallWindow {
+		return FormPlain, fmt.Sprintf("its context holds %d tokens", window)
 	}
 	if size := sizeOf(name); size > 0 && size < smallModel {
-		return FormPlain
+		return FormPlain, fmt.Sprintf("its name says %gb", size)
 	}
-	return FormTools
+	return FormTools, ""
 }
 
-// windowOf is how many tokens a model holds, 0 where that is not known.
-func windowOf(m Model) int64 {
+// plain reports whether a model is asked in the plain form.
+func (a *Agent) plain(ctx context.Context, name string, m Model) bool {
+	form, _ := a.limits(name).form(ctx, name, m)
+	return form == FormPlain
+}
+
+// windowOf is how many tokens a model holds, 0 where that is not known. Its server is asked
+// before the first request: how that is written depends on it.
+func windowOf(ctx context.Context, m Model) int64 {
 	switch m := m.(type) {
 	case *remote:
+		m.described(ctx)
 		return m.window.tokens.Load()
 	case queued:
-		return windowOf(m.Model)
+		return windowOf(ctx, m.Model)
 	case chosen:
-		return windowOf(m.Model)
+		return windowOf(ctx, m.Model)
 	}
 	return 0
 }
@@ -72,9 +79,9 @@ func sizeOf(name string) (size float64) {
 // small model plans, judges and calls tools badly, and writes code well enough: so the
 // program finds the files, one request holds them, and the answer is code. The plan is the
 // task's own sentences, nobody reviews, and both is said.
-func (p *phase) plain(role config.Role) (name string, ok bool) {
+func (p *phase) plain(ctx context.Context, role config.Role) (name string, ok bool) {
 	m, name, err := p.agent.model(p.job.Run, role)
-	return name, err == nil && m != nil && p.agent.limits(name).form(name, m) == FormPlain
+	return name, err == nil && m != nil && p.agent.plain(ctx, name, m)
 }
 
 // codeAlone says it for people.
