@@ -119,6 +119,7 @@ func TestProbeForm(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer  string // to a request with tools; "": it refuses those
 		context int
+		params  int
 		limits  Limits
 		want    Ability
 		err     string
@@ -129,13 +130,15 @@ func TestProbeForm(t *testing.T) {
 		"calls none and has to":    {answer: words, limits: Limits{Form: FormTools}, want: Ability{Form: FormTools, Forced: true}, err: "form: plain"},
 		"refuses tools and has to": {limits: Limits{Form: FormTools}, want: Ability{Form: FormTools}, err: "form: plain"},
 		"a small window":           {answer: calls, context: 4096, want: Ability{Form: FormPlain}},
+		"a small model":            {answer: calls, params: 1_777_088_000, want: Ability{Form: FormPlain}},
+		"a large model":            {answer: calls, params: 30_532_122_624, want: Ability{Form: FormTools}},
 		"as it is set":             {answer: calls, limits: Limits{Form: FormPlain}, want: Ability{Form: FormPlain}},
 	} {
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
 			switch tools := bytes.Contains(body, []byte(`"tools"`)); {
 			case r.URL.Path == "/v1/models":
-				io.WriteString(w, `{"data":[{"id":"some"}]}`)
+				fmt.Fprintf(w, `{"data":[{"id":"some","meta":{"n_params":%d}}]}`, tt.params)
 			case r.URL.Path == "/props" && tt.context > 0:
 				fmt.Fprintf(w, `{"default_generation_settings":{"n_ctx":%d}}`, tt.context)
 			case r.Method != http.MethodPost || r.URL.Path == "/api/show":

@@ -22,21 +22,22 @@ const (
 )
 
 const (
-	smallModel  = 8     // billion parameters; a model with fewer is asked in the plain form
+	smallModel  = 8     // billions of parameters; a model with fewer is asked in the plain form
 	smallWindow = 8_192 // tokens; a model that holds no more is, too
 )
 
 // form is how the model with this name is asked: as its limits say, else as its window and
-// its name do, in which small models carry their size. why is for people, of the plain form.
+// its size do, which small models carry in their name, or their server tells. why is for people, of the plain form.
 func (l Limits) form(ctx context.Context, name string, m Model) (form, why string) {
 	if l.Form != "" {
 		return l.Form, "model_limits says so"
 	}
-	if window := cmp.Or(int64(l.ContextTokens), windowOf(ctx, m)); window > 0 && window <= smallWindow {
+	known, params := described(ctx, m)
+	if window := cmp.Or(int64(l.ContextTokens), known); window > 0 && window <= smallWindow {
 		return FormPlain, fmt.Sprintf("its context holds %d tokens", window)
 	}
-	if size := sizeOf(name); size > 0 && size < smallModel {
-		return FormPlain, fmt.Sprintf("its name says %gb", size)
+	if size := cmp.Or(sizeOf(name), float64(params)/1000); size > 0 && size < smallModel {
+		return FormPlain, fmt.Sprintf("it has %.3gb parameters", size)
 	}
 	return FormTools, ""
 }
@@ -47,19 +48,19 @@ func (a *Agent) plain(ctx context.Context, name string, m Model) bool {
 	return form == FormPlain
 }
 
-// windowOf is how many tokens a model holds, 0 where that is not known. Its server is asked
-// before the first request: how that is written depends on it.
-func windowOf(ctx context.Context, m Model) int64 {
+// described is how many tokens a model holds, and its parameters in millions; 0 for what is
+// not known. Its server is asked before the first request, whose form depends on it.
+func described(ctx context.Context, m Model) (window, params int64) {
 	switch m := m.(type) {
 	case *remote:
 		m.described(ctx)
-		return m.window.tokens.Load()
+		return m.window.tokens.Load(), m.window.params.Load()
 	case queued:
-		return windowOf(ctx, m.Model)
+		return described(ctx, m.Model)
 	case chosen:
-		return windowOf(ctx, m.Model)
+		return described(ctx, m.Model)
 	}
-	return 0
+	return 0, 0
 }
 
 // sizeOf is the number of parameters that a model's name tells, in billions: 1.5 of
