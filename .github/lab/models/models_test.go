@@ -2,6 +2,7 @@ package models
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"maps"
@@ -84,7 +85,7 @@ func TestTasksProven(t *testing.T) {
 	for _, one := range list {
 		t.Run(one.Name, func(t *testing.T) {
 			t.Parallel()
-			if tool := one.lacks(); tool != "" {
+			if tool := one.lacks(false); tool != "" {
 				t.Skip(tool, "is not here")
 			}
 			passes := func(files map[string]string) (bool, []byte) {
@@ -196,5 +197,40 @@ func TestPlayRecorded(t *testing.T) {
 	got, err := b.play(t.Context(), "openai/qwen2.5-coder:1.5b", agent.FormPlain, list[0])
 	if err != nil || !got.Verified || !got.Hidden || got.Calls != 1 || got.Lost > 0 || !strings.Contains(got.Ended, "nobody has reviewed it") {
 		t.Errorf("it came to %+v, %v", got, err)
+	}
+}
+
+// TestPlayFixed plays a task of each language with a model that answers with the fix: the
+// work is verified, and the hidden tests pass.
+func TestPlayFixed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes minutes: left out with -short")
+	}
+	t.Parallel()
+	list, err := readTasks([]string{"02", "08", "15", "19", "24"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exe := sandboxtest.Worker(t)
+	for _, one := range list {
+		t.Run(one.Name, func(t *testing.T) {
+			t.Parallel()
+			if tool := one.lacks(true); tool != "" {
+				t.Skip(tool, "is not here")
+			}
+			b := &bench{exe: exe, replay: t.TempDir()}
+			words := ""
+			for file, code := range one.Fix {
+				words += file + "\n```\n" + code + "```\n"
+			}
+			answer, err := json.Marshal(map[string]any{"choices": []any{map[string]any{"message": map[string]string{"content": words}}}})
+			if err := errors.Join(err, os.Mkdir(filepath.Join(b.replay, one.Name), 0o755), os.WriteFile(filepath.Join(b.replay, one.Name, "001.answer"), answer, 0o644)); err != nil {
+				t.Fatal(err)
+			}
+			got, err := b.play(t.Context(), "openai/fixed", agent.FormPlain, one)
+			if err != nil || !got.Verified || !got.Hidden || got.Calls != 1 {
+				t.Errorf("it came to %+v, %v", got, err)
+			}
+		})
 	}
 }
