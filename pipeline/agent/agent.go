@@ -151,7 +151,7 @@ func New(o Options) (*Agent, error) {
 func (a *Agent) Plan(ctx context.Context, j Job) (pipeline.Plan, pipeline.Usage, error) {
 	p := a.phase(j, pipeline.PhasePlan)
 	defer p.release()
-	if model, ok := p.plain(rolePlanner); ok {
+	if model, ok := p.plain(ctx, rolePlanner); ok {
 		return p.plainPlan(ctx, model), p.usage, ctx.Err()
 	}
 	plan, err := p.plan(ctx)
@@ -163,7 +163,7 @@ func (a *Agent) Plan(ctx context.Context, j Job) (pipeline.Plan, pipeline.Usage,
 func (a *Agent) Implement(ctx context.Context, j Job) (pipeline.Implementation, pipeline.Usage, error) {
 	p := a.phase(j, pipeline.PhaseImplement)
 	defer p.release()
-	if model, ok := p.plain(roleImplementer); ok {
+	if model, ok := p.plain(ctx, roleImplementer); ok {
 		impl, err := p.plainImplement(ctx, model)
 		return impl, p.usage, err
 	}
@@ -176,7 +176,7 @@ func (a *Agent) Implement(ctx context.Context, j Job) (pipeline.Implementation, 
 func (a *Agent) Review(ctx context.Context, j Job) (pipeline.Review, pipeline.Usage, error) {
 	p := a.phase(j, pipeline.PhaseReview)
 	defer p.release()
-	if model, ok := p.plain(roleReviewer); ok {
+	if model, ok := p.plain(ctx, roleReviewer); ok {
 		return p.unreviewed(model), p.usage, ctx.Err()
 	}
 	review, err := p.review(ctx)
@@ -189,7 +189,7 @@ func (a *Agent) View(ctx context.Context, j Job, l lens.Lens) (pipeline.Review, 
 	p := a.phase(j, pipeline.PhaseReview)
 	p.series = string(l) + "/"
 	defer p.release()
-	if model, ok := p.plain(roleReviewer); ok {
+	if model, ok := p.plain(ctx, roleReviewer); ok {
 		return pipeline.Review{Head: j.Run.Head, Summary: model + " reviews nothing (form: plain)."}, p.usage, ctx.Err()
 	}
 	review, err := p.view(ctx, l)
@@ -200,7 +200,7 @@ func (a *Agent) View(ctx context.Context, j Job, l lens.Lens) (pipeline.Review, 
 func (a *Agent) Analyse(ctx context.Context, j Job) ([]pipeline.Failure, pipeline.Usage, error) {
 	p := a.phase(j, pipeline.PhaseTest)
 	defer p.release()
-	if _, ok := p.plain(roleTester); ok { // the implementer is shown what they say
+	if _, ok := p.plain(ctx, roleTester); ok { // the implementer is shown what they say
 		return j.Failures, p.usage, ctx.Err()
 	}
 	failures, err := p.analyse(ctx)
@@ -215,7 +215,7 @@ func (a *Agent) JustifyTests(ctx context.Context, j Job, list []pipeline.TestCha
 	p := a.phase(j, pipeline.PhaseTest)
 	p.series = "justify/"
 	defer p.release()
-	if _, ok := p.plain(roleReviewer); ok { // nobody says that a test had to change
+	if _, ok := p.plain(ctx, roleReviewer); ok { // nobody says that a test had to change
 		return list, p.usage, ctx.Err()
 	}
 	out, err := p.justify(ctx, list)

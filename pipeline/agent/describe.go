@@ -27,9 +27,10 @@ func (m *remote) described(ctx context.Context) {
 	}
 }
 
-// contextTokens is what a server says that the model's context holds; 0: nothing.
+// contextTokens is what a server says that the model's context holds; 0: nothing. How large
+// the model is, it notes on the way.
 //
-//	GET /v1/models        vLLM max_model_len; OpenRouter and others context_length, Groq context_window
+//	GET /v1/models        llama.cpp n_params; vLLM max_model_len; OpenRouter and others context_length, Groq context_window
 //	GET /props            llama.cpp, whose list has what the model was trained with
 //	GET /api/ps           Ollama, while the model is loaded
 //	POST /api/show        Ollama: num_ctx where the model sets it, else what the model was made for
@@ -40,7 +41,9 @@ func (m *remote) contextTokens(ctx context.Context) int64 {
 	if list == nil {
 		return 0 // nobody is there, or it is not for everybody to ask
 	}
-	if l, _ := list.find(m.name); max(l.Len, l.Context, l.Window) > 0 {
+	l, _ := list.find(m.name)
+	m.window.params.Store(l.Meta.Params / 1e6)
+	if max(l.Len, l.Context, l.Window) > 0 {
 		return max(l.Len, l.Context, l.Window)
 	}
 	root := *m.endpoint
@@ -53,15 +56,20 @@ func (m *remote) contextTokens(ctx context.Context) int64 {
 	if m.tell(ctx, &root, http.MethodGet, "/props", nil, &props) && props.Settings.Context > 0 {
 		return props.Settings.Context
 	}
+	type details struct {
+		Size string `json:"parameter_size"` // "7.6B"
+	}
 	var loaded struct {
 		Models []struct {
-			Name    string `json:"name"`
-			Context int64  `json:"context_length"`
+			Name    string  `json:"name"`
+			Context int64   `json:"context_length"`
+			Details details `json:"details"`
 		} `json:"models"`
 	}
 	if m.tell(ctx, &root, http.MethodGet, "/api/ps", nil, &loaded) {
 		for _, l := range loaded.Models {
 			if strings.TrimSuffix(l.Name, ":latest") == strings.TrimSuffix(m.name, ":latest") && l.Context > 0 {
+				m.window.params.Store(int64(1000 * sizeOf(l.Details.Size)))
 				return l.Context
 			}
 		}
@@ -69,10 +77,12 @@ func (m *remote) contextTokens(ctx context.Context) int64 {
 	var shown struct {
 		Parameters string         `json:"parameters"`
 		Info       map[string]any `json:"model_info"`
+		Details    details        `json:"details"`
 	}
 	if body, err := json.Marshal(map[string]string{"model": m.name}); err != nil || !m.tell(ctx, &root, http.MethodPost, "/api/show", body, &shown) {
 		return 0
 	}
+	m.window.params.Store(int64(1000 * sizeOf(shown.Details.Size)))
 	for line := range strings.Lines(shown.Parameters) {
 		if name, value, _ := strings.Cut(strings.TrimSpace(line), " "); name == "num_ctx" {
 			if n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64); err == nil {

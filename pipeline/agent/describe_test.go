@@ -7,6 +7,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -102,6 +104,60 @@ func TestCutPrompts(t *testing.T) {
 		}
 		if n := strings.Count(log.String(), "OLLAMA_CONTEXT_LENGTH"); (n == 1) != tt.want || n > 1 {
 			t.Errorf("%s: it is told %d times:\n%s", name, n, log.String())
+		}
+	}
+}
+
+// TestProbeForm finds out how a model is to be asked. What a run would choose by itself need
+// not be set; a model that calls no tools needs it, and its run ends with what helps. Covers A3.
+func TestProbeForm(t *testing.T) {
+	t.Parallel()
+	const (
+		words = `{"choices":[{"message":{"content":"Sure!"}}]}`
+		calls = `{"choices":[{"message":{"tool_calls":[{"id":"1","function":{"name":"submit","arguments":"{}"}}]}}]}`
+	)
+	for name, tt := range map[string]struct {
+		answer  string // to a request with tools; "": it refuses those
+		context int
+		params  int
+		limits  Limits
+		want    Ability
+		err     string
+	}{
+		"calls tools":              {answer: calls, want: Ability{Form: FormTools}},
+		"calls none":               {answer: words, want: Ability{Form: FormPlain, Unset: true, Forced: true}},
+		"refuses tools":            {want: Ability{Form: FormPlain, Unset: true}},
+		"calls none and has to":    {answer: words, limits: Limits{Form: FormTools}, want: Ability{Form: FormTools, Forced: true}, err: "form: plain"},
+		"refuses tools and has to": {limits: Limits{Form: FormTools}, want: Ability{Form: FormTools}, err: "form: plain"},
+		"a small window":           {answer: calls, context: 4096, want: Ability{Form: FormPlain}},
+		"a small model":            {answer: calls, params: 1_777_088_000, want: Ability{Form: FormPlain}},
+		"a large model":            {answer: calls, params: 30_532_122_624, want: Ability{Form: FormTools}},
+		"as it is set":             {answer: calls, limits: Limits{Form: FormPlain}, want: Ability{Form: FormPlain}},
+	} {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			switch tools := bytes.Contains(body, []byte(`"tools"`)); {
+			case r.URL.Path == "/v1/models":
+				fmt.Fprintf(w, `{"data":[{"id":"some","meta":{"n_params":%d}}]}`, tt.params)
+			case r.URL.Path == "/props" && tt.context > 0:
+				fmt.Fprintf(w, `{"default_generation_settings":{"n_ctx":%d}}`, tt.context)
+			case r.Method != http.MethodPost || r.URL.Path == "/api/show":
+				http.NotFound(w, r)
+			case tools && tt.answer == "":
+				http.Error(w, `{"error":{"message":"some does not support tools"}}`, http.StatusBadRequest)
+			case tools:
+				io.WriteString(w, tt.answer)
+			default:
+				io.WriteString(w, words)
+			}
+		}))
+		got, err := Probe(t.Context(), "openai/some", tt.limits, Credentials{OpenAIURL: srv.URL + "/v1"})
+		srv.Close()
+		if got.Form == FormPlain && got.Why == "" {
+			t.Errorf("%s: it does not say why", name)
+		}
+		if got.Why, got.Took, got.Context, got.Adapted = "", 0, 0, nil; !reflect.DeepEqual(got, tt.want) || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+			t.Errorf("%s: %+v, %v; want %+v, %q", name, got, err, tt.want, tt.err)
 		}
 	}
 }

@@ -322,7 +322,7 @@ func (e *endpoint) message(f *failure, model string) string {
 	case kindTooLong:
 		return fmt.Sprintf("the request is too long for %s of %s; let the server's context be longer (llama.cpp: --ctx-size, vLLM: --max-model-len, Ollama: OLLAMA_CONTEXT_LENGTH), or choose another model%s", model, p, said)
 	case kindTools:
-		return fmt.Sprintf("%s does not let %s call tools (%d); start llama.cpp's server with --jinja, vLLM with --enable-auto-tool-choice and --tool-call-parser, or choose a model that calls tools%s", p, model, f.status, said)
+		return fmt.Sprintf("%s does not let %s call tools (%d); start llama.cpp's server with --jinja, vLLM with --enable-auto-tool-choice and --tool-call-parser, or choose a model that calls tools%s. %s", p, model, f.status, said, byPlain(strings.ToLower(p)+"/"+model))
 	case kindUnreachable:
 		return fmt.Sprintf("%s could not be reached at %s (%s)%s", p, e.at(""), model, said)
 	case kindSilent:

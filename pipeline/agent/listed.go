@@ -15,6 +15,9 @@ type listedModel struct {
 	Len     int64  `json:"max_model_len"`  // vLLM
 	Context int64  `json:"context_length"` // OpenRouter, and others
 	Window  int64  `json:"context_window"` // Groq
+	Meta    struct {
+		Params int64 `json:"n_params"` // llama.cpp
+	} `json:"meta"`
 	Pricing struct {
 		Prompt     string `json:"prompt"` // USD a token
 		Completion string `json:"completion"`

@@ -93,6 +93,7 @@ type conversation struct {
 	seen      map[string]bool // digests of outputs, and of file contents
 	idle      int             // steps in a row without progress
 	silent    int             // answers in a row without a call
+	called    bool            // there was one with a call
 	cut       int             // answers in a row that were cut off before a call
 	asked     int64           // tokens of the last request, as estimated
 	output    int             // the most tokens of an answer
@@ -107,7 +108,7 @@ func (p *phase) converse(ctx context.Context, s spec) error {
 	if err != nil {
 		return err
 	}
-	if p.agent.limits(name).form(name, m) == FormPlain {
+	if p.agent.plain(ctx, name, m) {
 		return &pipeline.Fault{Class: pipeline.FaultProvider, Final: true,
 			Message: fmt.Sprintf("the %s works with tools, and %s is asked for code alone: set models.%s to a larger model, or model_limits.%[2]s.form to tools", s.name, name, s.role)}
 	}
@@ -147,6 +148,11 @@ func (p *phase) left() int { return max(0, p.limit-p.steps) }
 
 // whySilent is for people whose model answers in words alone.
 const whySilent = "The model may call no tools, or its server gives it none (llama.cpp: --jinja, vLLM: --enable-auto-tool-choice) or cuts its prompt (Ollama: OLLAMA_CONTEXT_LENGTH, or num_ctx of the model)"
+
+// byPlain says what helps a model that calls no tools at all.
+func byPlain(model string) string {
+	return "Or let it be asked for code alone: model_limits." + model + ".form: plain"
+}
 
 // turnLog is what a turn did, for its events.
 type turnLog struct {
@@ -262,7 +268,7 @@ func (c *conversation) act(ctx context.Context, r Response, log *turnLog) (bool,
 		return false, c.nudge(r)
 	}
 	c.forced = c.forced || c.silent > 0
-	c.silent, c.cut = 0, 0
+	c.silent, c.cut, c.called = 0, 0, true
 	results, accepted, err := c.useAll(ctx, r, log)
 	if err != nil || accepted {
 		log.step.Progress = log.step.Progress || accepted
@@ -299,6 +305,9 @@ func (c *conversation) nudge(r Response) error {
 	}
 	if c.silent++; c.silent > 1 {
 		why := whySilent
+		if !c.called {
+			why += ". " + byPlain(c.modelName)
+		}
 		if n := r.Usage.Input; n > 0 && n < c.asked/2 {
 			why = fmt.Sprintf("Its server counted %d tokens of a prompt that has about %d: %s", n, c.asked, whyCut)
 		}

@@ -22,37 +22,45 @@ const (
 )
 
 const (
-	smallModel  = 8     // billion parameters; a model with fewer is asked in the plain form
+	smallModel  = 8     // billions of parameters; a model with fewer is asked in the plain form
 	smallWindow = 8_192 // tokens; a model that holds no more is, too
 )
 
 // form is how the model with this name is asked: as its limits say, else as its window and
-// its name do, in which small models carry their size.
-func (l Limits) form(name string, m Model) string {
+// its size do, which small models carry in their name, or their server tells. why is for people, of the plain form.
+func (l Limits) form(ctx context.Context, name string, m Model) (form, why string) {
 	if l.Form != "" {
-		return l.Form
+		return l.Form, "model_limits says so"
 	}
-	window := cmp.Or(int64(l.ContextTokens), windowOf(m))
-	if window > 0 && window <= smallWindow {
-		return FormPlain
+	known, params := described(ctx, m)
+	if window := cmp.Or(int64(l.ContextTokens), known); window > 0 && window <= smallWindow {
+		return FormPlain, fmt.Sprintf("its context holds %d tokens", window)
 	}
-	if size := sizeOf(name); size > 0 && size < smallModel {
-		return FormPlain
+	if size := cmp.Or(sizeOf(name), float64(params)/1000); size > 0 && size < smallModel {
+		return FormPlain, fmt.Sprintf("it has %.3gb parameters", size)
 	}
-	return FormTools
+	return FormTools, ""
 }
 
-// windowOf is how many tokens a model holds, 0 where that is not known.
-func windowOf(m Model) int64 {
+// plain reports whether a model is asked in the plain form.
+func (a *Agent) plain(ctx context.Context, name string, m Model) bool {
+	form, _ := a.limits(name).form(ctx, name, m)
+	return form == FormPlain
+}
+
+// described is how many tokens a model holds, and its parameters in millions; 0 for what is
+// not known. Its server is asked before the first request, whose form depends on it.
+func described(ctx context.Context, m Model) (window, params int64) {
 	switch m := m.(type) {
 	case *remote:
-		return m.window.tokens.Load()
+		m.described(ctx)
+		return m.window.tokens.Load(), m.window.params.Load()
 	case queued:
-		return windowOf(m.Model)
+		return described(ctx, m.Model)
 	case chosen:
-		return windowOf(m.Model)
+		return described(ctx, m.Model)
 	}
-	return 0
+	return 0, 0
 }
 
 // sizeOf is the number of parameters that a model's name tells, in billions: 1.5 of
@@ -72,9 +80,9 @@ func sizeOf(name string) (size float64) {
 // small model plans, judges and calls tools badly, and writes code well enough: so the
 // program finds the files, one request holds them, and the answer is code. The plan is the
 // task's own sentences, nobody reviews, and both is said.
-func (p *phase) plain(role config.Role) (name string, ok bool) {
+func (p *phase) plain(ctx context.Context, role config.Role) (name string, ok bool) {
 	m, name, err := p.agent.model(p.job.Run, role)
-	return name, err == nil && m != nil && p.agent.limits(name).form(name, m) == FormPlain
+	return name, err == nil && m != nil && p.agent.plain(ctx, name, m)
 }
 
 // codeAlone says it for people.

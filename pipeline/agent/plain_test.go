@@ -32,13 +32,13 @@ func TestForm(t *testing.T) {
 		"openai/deepseek-coder-v2-lite-16b:b1b": FormTools,
 	} {
 		a := newAgent(t, name, modelFunc(nil), func(o *Options) { o.Limits = map[string]Limits{"openai/mine": {Form: FormPlain}} })
-		if got := a.limits(name).form(name, modelFunc(nil)); got != want {
+		if got, why := a.limits(name).form(t.Context(), name, modelFunc(nil)); got != want || got == FormPlain && why == "" {
 			t.Errorf("%s is asked in the form %s, want %s", name, got, want)
 		}
 	}
 	m := &remote{}
 	m.window.tokens.Store(8192)
-	if got := (Limits{}).form("openai/unknown", queued{Model: chosen{m}}); got != FormPlain {
+	if got, _ := (Limits{}).form(t.Context(), "openai/unknown", queued{Model: chosen{m}}); got != FormPlain {
 		t.Errorf("a small window: %s", got)
 	}
 }
@@ -203,7 +203,11 @@ func TestPlainRecorded(t *testing.T) {
 				}
 			}
 			n := 0
-			m := serve(t, "openai/qwen2.5-coder:1.5b", ProviderOptions{After: never}, func(w http.ResponseWriter, _ *http.Request) {
+			m := serve(t, "openai/qwen2.5-coder:1.5b", ProviderOptions{After: never}, func(w http.ResponseWriter, r *http.Request) {
+				if r.Method != http.MethodPost { // it does not say what it is
+					http.NotFound(w, r)
+					return
+				}
 				w.Header().Set("Content-Type", "text/event-stream")
 				w.Write(answers[min(n, len(answers)-1)])
 				n++

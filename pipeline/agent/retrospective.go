@@ -84,7 +84,7 @@ func (a *Agent) lookBack(ctx context.Context, j Job, role config.Role, q Retrosp
 	if err != nil {
 		return "", pipeline.Usage{}, err
 	}
-	if tape, ok := m.(*player); ok && !tape.plays(string(role)) || a.limits(name).form(name, m) == FormPlain {
+	if tape, ok := m.(*player); ok && !tape.plays(string(role)) || a.plain(ctx, name, m) {
 		return "", pipeline.Usage{}, ErrNoReflector
 	}
 	p.budget.role = roleReflector

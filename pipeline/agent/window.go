@@ -10,6 +10,7 @@ import (
 // window is how much a model's context holds, as its server describes it, or says when it
 // refuses a request: nobody has to know it before.
 type window struct {
+	params  atomic.Int64 // of the model, in millions; 0: not known
 	tokens  atomic.Int64 // of prompt and answer together; 0: not known
 	ceiling atomic.Int64 // the most output that a request may ask for; 0: not known
 	heavier atomic.Int64 // percent by which prompts are larger than estimated

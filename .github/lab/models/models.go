@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -28,16 +29,23 @@ import (
 //go:embed testdata/*.txtar
 var tasks embed.FS
 
-// task is a small bug or feature. The easier ones come first.
+// task is a small bug or feature, of a kind that fixes of public repositories are of. Those
+// of Python and Go come first, the easier ones before the others.
 type task struct {
 	Name, Title, Text string
+	Lang              string            // the ending of its code
 	Repo              map[string]string // the repository's files
 	Hidden            map[string]string // tests that no agent sees
+	Fix               map[string]string // what a right answer changes, as edit.Merge takes it
 }
 
 // readTasks are those of testdata whose names begin with one of the words; all for none.
 func readTasks(words []string) (out []task, err error) {
-	names, err := fs.Glob(tasks, "testdata/*.txtar")
+	names, err := fs.Glob(tasks, "testdata/[0-9]*.txtar")
+	if err != nil {
+		return nil, err
+	}
+	shared, err := tasks.ReadFile("testdata/languages.txtar")
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +54,7 @@ func readTasks(words []string) (out []task, err error) {
 		if err != nil {
 			return nil, err
 		}
-		t := task{Name: strings.TrimSuffix(path.Base(name), ".txtar"), Repo: map[string]string{}, Hidden: map[string]string{}}
+		t := task{Name: strings.TrimSuffix(path.Base(name), ".txtar"), Repo: map[string]string{}, Hidden: map[string]string{}, Fix: map[string]string{}}
 		if !wanted(t.Name, words) {
 			continue
 		}
@@ -59,13 +67,52 @@ func readTasks(words []string) (out []task, err error) {
 				t.Repo[file] = string(f.Data)
 			case "hidden":
 				t.Hidden[file] = string(f.Data)
+			case "fix":
+				t.Fix[file] = string(f.Data)
+				t.Lang = strings.TrimPrefix(path.Ext(file), ".")
 			default:
-				return nil, fmt.Errorf("%s: %s belongs into repo/ or hidden/", name, f.Name)
+				return nil, fmt.Errorf("%s: %s belongs into repo/, fix/ or hidden/", name, f.Name)
+			}
+		}
+		for _, f := range txtar.Parse(shared).Files {
+			if file, is := strings.CutPrefix(f.Name, t.Lang+"/"); is {
+				t.Repo[file] = cmp.Or(t.Repo[file], string(f.Data))
 			}
 		}
 		out = append(out, t)
 	}
 	return out, nil
+}
+
+// languages are what the tests of each are started with.
+var languages = map[string]struct{ name, tests, needs string }{
+	"go":   {"Go", "go test ./...", "go"},
+	"py":   {"Python", "python3 -m pytest -q", "python3"},
+	"js":   {"JavaScript", "npm test", "npm"},
+	"rs":   {"Rust", "cargo test --offline", "cargo"},
+	"java": {"Java", "sh test.sh", "javac"},
+}
+
+// junit is of Debian's package junit4, which brings what it needs.
+const junit = "/usr/share/java/junit4.jar"
+
+// lacks is what this machine has to have for a task, and has not; "" for nothing. A sandbox
+// sees nothing of home directories.
+func (t task) lacks(sandbox bool) string {
+	home, err := os.UserHomeDir()
+	hidden := func(dir string) bool { return sandbox && err == nil && strings.HasPrefix(dir, home+"/") }
+	for _, tool := range strings.Fields(languages[t.Lang].needs) {
+		if !slices.ContainsFunc(filepath.SplitList(os.Getenv("PATH")), func(dir string) bool {
+			_, err := exec.LookPath(filepath.Join(dir, tool))
+			return err == nil && !hidden(dir)
+		}) {
+			return tool
+		}
+	}
+	if _, err := os.Stat(junit); t.Lang == "java" && err != nil {
+		return junit
+	}
+	return ""
 }
 
 func wanted(name string, words []string) bool {
@@ -90,10 +137,22 @@ func Command() *cobra.Command {
 			"that ended in a fault. With --record DIR, requests and answers are kept as they went over the wire;\n" +
 			"--replay DIR answers with them, and asks no model.",
 		RunE: func(cmd *cobra.Command, names []string) error {
+			for _, form := range forms {
+				if !slices.Contains([]string{"", agent.FormPlain, agent.FormTools}, form) {
+					return fmt.Errorf("there is no form %q: %s, %s, or none", form, agent.FormPlain, agent.FormTools)
+				}
+			}
 			list, err := readTasks(b.only)
 			if err != nil || len(list) == 0 {
 				return errors.Join(err, errors.New("there are no such tasks"))
 			}
+			list = slices.DeleteFunc(list, func(t task) bool {
+				tool := t.lacks(true)
+				if tool != "" {
+					fmt.Fprintf(cmd.ErrOrStderr(), "%-16s left out: %s needs %s, outside of home directories\n", t.Name, languages[t.Lang].name, tool)
+				}
+				return tool != ""
+			})
 			clean, err := b.prepare(cmd.Context())
 			if err != nil {
 				return err

@@ -2,47 +2,115 @@ package models
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"forge/pipeline"
 	"forge/pipeline/agent"
+	"forge/pipeline/agent/edit"
 	"forge/pipeline/sandbox/sandboxtest"
 	"forge/pipeline/testname"
 )
 
 func TestMain(m *testing.M) { sandboxtest.Main(m) }
 
-// TestTasks holds that every task can be played: it has words, code, tests, and hidden ones.
+// TestTasks holds that every task can be played: it has words, code, tests, hidden ones that
+// the agent does not see, and a fix of its code.
 func TestTasks(t *testing.T) {
 	t.Parallel()
 	list, err := readTasks(nil)
-	if err != nil || len(list) < 10 {
+	if err != nil || len(list) != 30 {
 		t.Fatalf("%d tasks, %v", len(list), err)
 	}
+	of := map[string]int{}
 	for _, one := range list {
-		code, tests := 0, 0
+		of[one.Lang]++
+		tests := 0
 		for file := range one.Repo {
 			if testname.IsFile(file) {
 				tests++
-			} else if strings.HasSuffix(file, ".py") || strings.HasSuffix(file, ".go") {
-				code++
 			}
 		}
-		if one.Title == "" || one.Text == "" || code == 0 || tests == 0 || len(one.Hidden) == 0 {
-			t.Errorf("%s has %d files of code, %d of tests, %d hidden: %q", one.Name, code, tests, len(one.Hidden), one.Text)
+		if one.Title == "" || one.Text == "" || tests == 0 || len(one.Hidden) == 0 || len(one.Fix) == 0 || languages[one.Lang].name == "" {
+			t.Errorf("%s has %d files of tests, %d hidden, %d of a fix in %s: %q", one.Name, tests, len(one.Hidden), len(one.Fix), one.Lang, one.Text)
 		}
 		for file := range one.Hidden {
 			if _, seen := one.Repo[file]; seen || !testname.IsFile(file) {
 				t.Errorf("%s: %s is no hidden test", one.Name, file)
 			}
 		}
+		for file := range one.Fix {
+			if testname.IsFile(file) || one.fixed()[file] == one.Repo[file] {
+				t.Errorf("%s: %s fixes nothing", one.Name, file)
+			}
+		}
+	}
+	if len(of) != len(languages) {
+		t.Errorf("tasks by language: %v", of)
 	}
 	if list, err = readTasks([]string{"01", "03"}); err != nil || len(list) != 2 {
 		t.Errorf("%d tasks of two, %v", len(list), err)
+	}
+}
+
+// fixed is the repository with the fix.
+func (t task) fixed() map[string]string {
+	files := maps.Clone(t.Repo)
+	for file, code := range t.Fix {
+		files[file], _ = edit.Merge(files[file], code, func(string) bool { return false })
+	}
+	return files
+}
+
+// TestTasksProven runs the tests of each task: the hidden ones fail on the repository as it is,
+// and all pass once it is fixed.
+func TestTasksProven(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes minutes: left out with -short")
+	}
+	t.Parallel()
+	list, err := readTasks(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range list {
+		t.Run(one.Name, func(t *testing.T) {
+			t.Parallel()
+			if tool := one.lacks(false); tool != "" {
+				t.Skip(tool, "is not here")
+			}
+			passes := func(files map[string]string) (bool, []byte) {
+				dir := t.TempDir()
+				maps.Copy(files, one.Hidden)
+				for name, content := range files {
+					file := filepath.Join(dir, name)
+					if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(content), 0o644)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				cmd := exec.CommandContext(t.Context(), "sh", "-c", languages[one.Lang].tests)
+				cmd.Dir = dir
+				out, err := cmd.CombinedOutput()
+				return err == nil, out
+			}
+			seen := maps.Clone(one.Repo)
+			maps.DeleteFunc(seen, func(file, _ string) bool { return testname.IsFile(file) })
+			if ok, out := passes(seen); ok {
+				t.Errorf("the hidden tests pass without a fix:\n%s", out)
+			}
+			if ok, out := passes(one.fixed()); !ok {
+				t.Errorf("fixed, it fails:\n%s", out)
+			}
+		})
 	}
 }
 
@@ -129,5 +197,40 @@ func TestPlayRecorded(t *testing.T) {
 	got, err := b.play(t.Context(), "openai/qwen2.5-coder:1.5b", agent.FormPlain, list[0])
 	if err != nil || !got.Verified || !got.Hidden || got.Calls != 1 || got.Lost > 0 || !strings.Contains(got.Ended, "nobody has reviewed it") {
 		t.Errorf("it came to %+v, %v", got, err)
+	}
+}
+
+// TestPlayFixed plays a task of each language with a model that answers with the fix: the
+// work is verified, and the hidden tests pass.
+func TestPlayFixed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes minutes: left out with -short")
+	}
+	t.Parallel()
+	list, err := readTasks([]string{"02", "08", "15", "19", "24"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exe := sandboxtest.Worker(t)
+	for _, one := range list {
+		t.Run(one.Name, func(t *testing.T) {
+			t.Parallel()
+			if tool := one.lacks(true); tool != "" {
+				t.Skip(tool, "is not here")
+			}
+			b := &bench{exe: exe, replay: t.TempDir()}
+			words := ""
+			for file, code := range one.Fix {
+				words += file + "\n```\n" + code + "```\n"
+			}
+			answer, err := json.Marshal(map[string]any{"choices": []any{map[string]any{"message": map[string]string{"content": words}}}})
+			if err := errors.Join(err, os.Mkdir(filepath.Join(b.replay, one.Name), 0o755), os.WriteFile(filepath.Join(b.replay, one.Name, "001.answer"), answer, 0o644)); err != nil {
+				t.Fatal(err)
+			}
+			got, err := b.play(t.Context(), "openai/fixed", agent.FormPlain, one)
+			if err != nil || !got.Verified || !got.Hidden || got.Calls != 1 {
+				t.Errorf("it came to %+v, %v", got, err)
+			}
+		})
 	}
 }

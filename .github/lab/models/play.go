@@ -157,7 +157,11 @@ func (b *bench) judge(ctx context.Context, dir, git string, run *pipeline.Run, t
 			return false, err
 		}
 	}
-	report, err := check.Run(ctx, ws, check.Options{Config: config.Default().Tests, Head: head, Log: log, Clock: time.Now})
+	cfg, err := settings.Repository(t.Name, []byte(t.Repo[".github/forge.yml"]), config.Default())
+	if err != nil {
+		return false, err
+	}
+	report, err := check.Run(ctx, ws, check.Options{Config: cfg.Tests, Head: head, Log: log, Clock: time.Now})
 	return err == nil && report.OK() && len(report.Before) == 0, err
 }
 

@@ -1,7 +1,10 @@
 package process
 
 import (
+	"encoding/json"
 	"flag"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"regexp"
 	"slices"
@@ -68,6 +71,33 @@ func TestDemoOfModules(t *testing.T) {
 		"3 modules at the same time: tax, shipping, layout", "acme answers in the issue: /forge shipping choose the same as for tax",
 		"review sends the work back to the module tax", "tax goes back to work", "layout is in", "is verified, iteration 2 of 5",
 	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("it does not say %q:\n%s", want, out)
+		}
+	}
+}
+
+// Covers A1, A3: a model of one's own does the demo's work, here one so small that it is asked
+// for code alone; a test that failed before shows the work. Its key is taken from the environment.
+func TestDemoOfAnOwnModel(t *testing.T) {
+	long(t)
+	t.Parallel()
+	const code = "```go\nfunc Total(items []Item, discount int) int {\n\tdiscount = min(max(discount, 0), 100)\n\tsum := 0\n" +
+		"\tfor _, it := range items {\n\t\tsum += it.Cents * it.Count\n\t}\n\treturn sum - sum*discount/100\n}\n```"
+	models := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer sk-own" {
+			http.Error(w, "{}", http.StatusUnauthorized)
+			return
+		}
+		json.NewEncoder(w).Encode(map[string]any{"data": []any{map[string]string{"id": "tiny-1b"}},
+			"choices": []any{map[string]any{"message": map[string]string{"role": "assistant", "content": code}}}})
+	}))
+	defer models.Close()
+	out, err := forge(t.Context(), []string{"OPENAI_API_KEY=sk-own"}, "demo", "--model", "openai/tiny-1b", "--model-url", models.URL+"/v1")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{"openai/tiny-1b: it is asked for code alone", "is verified, iteration 1 of 5", "1 model calls"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it does not say %q:\n%s", want, out)
 		}

@@ -19,7 +19,7 @@ import (
 // files are the demo's own. app.yml is the App's manifest; a test holds it equal to
 // the one at the top of the tree, which go:embed cannot reach.
 //
-//go:embed repo.txtar issue.md tape.txtar modules.md modules.txtar app.yml
+//go:embed repo.txtar own_test.txt issue.md tape.txtar modules.md modules.txtar app.yml
 var files embed.FS
 
 func embedded(name string) []byte {
@@ -35,7 +35,7 @@ func Manifest() []byte { return embedded("app.yml") }
 
 // Story is what a demo shows: an issue, and the tape that stands in for the model.
 type Story struct {
-	issue, tape string
+	issue, tape string            // no tape: a model of the user's own
 	Settings    string            // of the repository; "" for none
 	Answers     map[string]string // what the maintainer says to the questions of modules
 }
@@ -45,10 +45,17 @@ var (
 	Loop    = Story{issue: "issue.md", tape: "tape.txtar"}
 	Modules = Story{issue: "modules.md", tape: "modules.txtar", Settings: "modules:\n  mode: auto\n",
 		Answers: map[string]string{"shipping": "choose the same as for tax"}}
+	// Own has a test that fails, too: where a small model reviews nothing, it shows the work.
+	Own = Story{issue: "issue.md"}
 )
 
-// Tape is what stands in for the model.
-func (s Story) Tape() []byte { return embedded(s.tape) }
+// Tape is what stands in for the model; nil for none.
+func (s Story) Tape() []byte {
+	if s.tape == "" {
+		return nil
+	}
+	return embedded(s.tape)
+}
 
 // TempDir makes a directory that the worker's user may pass through but not read.
 func TempDir() (string, error) {
@@ -67,6 +74,9 @@ func (s Story) Repository(gh *githubtest.Server) (issue int, err error) {
 	}
 	for _, f := range txtar.Parse(embedded("repo.txtar")).Files {
 		list[f.Name] = string(f.Data)
+	}
+	if s.tape == "" {
+		list["discount_test.go"] = string(embedded("own_test.txt"))
 	}
 	repo, err := gh.AddRepo("acme", "cart", list)
 	if err != nil {

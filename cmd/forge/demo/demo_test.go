@@ -14,7 +14,7 @@ func TestStories(t *testing.T) {
 	for _, tt := range []struct {
 		story       Story
 		title, file string
-	}{{Loop, "Wrong totals", "go.mod"}, {Modules, "Invoices", ".github/forge.yml"}} {
+	}{{Loop, "Wrong totals", "go.mod"}, {Own, "Wrong totals", "discount_test.go"}, {Modules, "Invoices", ".github/forge.yml"}} {
 		gh, err := githubtest.New(githubtest.Options{Dir: t.TempDir(), Manifest: Manifest()})
 		if err != nil {
 			t.Fatal(err)
@@ -30,6 +30,9 @@ func TestStories(t *testing.T) {
 		}
 		if text, err := gh.File("acme/cart", "main", tt.file); err != nil || text == "" {
 			t.Errorf("%s: %q, %v", tt.file, text, err)
+		}
+		if tt.story.Tape() == nil {
+			continue
 		}
 		models, err := agenttest.NewServer(tt.story.Tape())
 		if err != nil {

@@ -42,6 +42,7 @@ type Options struct {
 	Config     settings.Config
 	Log        *slog.Logger
 	Local      bool                                                          // a local repository and no GitHub
+	Attended   bool                                                          // somebody sees at once what is wrong with a model: nothing waits until it is mended
 	Silent     bool                                                          // nothing is published: a replay
 	Alone      bool                                                          // the process is this server and nothing else: how it ends is kept in the state directory
 	Database   string                                                        // instead of the configured one
@@ -130,7 +131,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	if a.streams, err = newStreams(o, a.DB); err != nil {
 		return nil, err
 	}
-	a.providers = agent.NewProviders(agent.ProviderOptions{Credentials: o.Config.Credentials(), Log: o.Log, Now: o.clock(), After: o.After, Attended: o.Local})
+	a.providers = agent.NewProviders(agent.ProviderOptions{Credentials: o.Config.Credentials(), Log: o.Log, Now: o.clock(), After: o.After, Attended: o.Local || o.Attended})
 	agents, err := newAgent(o, a.providers, a.DB)
 	if err != nil {
 		return nil, err

@@ -591,6 +591,10 @@ func (d *doctor) model(ctx context.Context) {
 			d.say("model", GradeBad, "without it no run goes on", "%v", err)
 			continue
 		}
+		if able.Unset {
+			d.say("model", GradeBad, fmt.Sprintf("mend that, or set `model_limits: {%q: {form: plain}}`: it answers, and can be asked for code alone", name), "%s: %s", name, able.Why)
+			continue
+		}
 		var roles []string
 		for role, m := range c.Run.Models {
 			if m == name {

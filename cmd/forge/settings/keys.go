@@ -248,7 +248,7 @@ var rules = map[string]rule{
 	"model_limits.*.context_tokens":   {doc: "What its context holds, prompt and answer together; 0: its server is asked", max: 100_000_000, unit: "tokens"},
 	"model_limits.*.output_tokens":    {doc: "The most that one answer may have, reasoning left out; 0: 16,000, and 64,000 after an answer was cut off", max: 1_000_000, unit: "tokens"},
 	"model_limits.*.reasoning_tokens": {doc: "How much a model may reason for one answer, on top: under 4,096 is a low effort, from 16,384 a high one, where a model takes efforts; 0: by role (planner and reviewer high, tester low) for OpenAI's models that take one, else as its provider likes", max: 1_000_000, unit: "tokens"},
-	"model_limits.*.form": {doc: "How a model is asked: tools, in conversations with tools; plain, for code alone, without plan and review, as small models need it; empty: plain where its name says less than 8b, or its window has at most 8,192 tokens",
+	"model_limits.*.form": {doc: "How a model is asked: tools, in conversations with tools; plain, for code alone, without plan and review, as small models need it; empty: plain where it has less than 8b parameters, as its name or its server says, or its window has at most 8,192 tokens",
 		enum: []string{"", agent.FormTools, agent.FormPlain}},
 	"metrics_token_file":      {doc: "A file that holds the token with which a monitor may read /metrics from elsewhere; without it, only this machine may"},
 	"dashboard":               {doc: "Who may see the web pages: off, nobody; local, this machine; github, people who sign in, what they can read on GitHub", enum: []string{"off", "local", "github"}},

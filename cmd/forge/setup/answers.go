@@ -117,14 +117,14 @@ func (a Answers) provider() string {
 }
 
 // try holds a short conversation with the model: whether it is there, takes the key and calls tools.
-func (s *setup) try(ctx context.Context, a Answers, key string) error {
+func (s *setup) try(ctx context.Context, a Answers, key string) (able agent.Ability, err error) {
 	if key == "" && a.Base == "" && a.provider() != "" {
-		return fmt.Errorf("%s needs the key of its provider", a.Model)
+		return able, fmt.Errorf("%s needs the key of its provider", a.Model)
 	}
-	if _, err := agent.Probe(ctx, a.Model, agent.Limits{}, agent.CredentialsOf(a.provider(), key, a.Base)); err != nil {
-		return fmt.Errorf("the model was tried once: %w", err)
+	if able, err = agent.Probe(ctx, a.Model, agent.Limits{}, agent.CredentialsOf(a.provider(), key, a.Base)); err != nil {
+		return able, fmt.Errorf("the model was tried once: %w", err)
 	}
-	return nil
+	return able, nil
 }
 
 // line reads one line from the terminal.

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"forge/github"
+	"forge/pipeline/agent"
 )
 
 // The files of a set-up.
@@ -205,6 +206,9 @@ func (s *setup) settingsText(app github.Registered) string {
 	line("model", q(a.Model), "of every role; models: {reviewer: …} sets one alone")
 	if a.Reflector != "" {
 		line("models", "{reflector: "+q(a.Reflector)+"}", "looks back at runs, for much less")
+	}
+	if a.Plain {
+		line("model_limits", fmt.Sprintf("{%q: {form: %s}}", a.Model, agent.FormPlain), "it was tried: it is asked for code alone")
 	}
 	if p := a.provider(); p != "" {
 		if _, err := os.Stat(s.path(modelKeyFile)); err == nil {

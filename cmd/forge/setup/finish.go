@@ -188,6 +188,9 @@ func (s *setup) next(cfg settings.Config) string {
 	default:
 		fmt.Fprintf(&b, "  forge doctor --config %s    # looks at all that the server needs\n  forge serve --config %s\n", config, config)
 	}
+	if a := s.p.Answers; a.Plain {
+		fmt.Fprintf(&b, "\n%s is asked for code alone, as model_limits says: give it tasks of one file with a failing test.\n", a.Model)
+	}
 	if !cfg.Poll && s.o.Unit == "" {
 		fmt.Fprintf(&b, "\nA TLS proxy must pass %s on to %s.\n", cfg.PublicURL, cfg.Listen)
 	}

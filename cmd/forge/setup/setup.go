@@ -55,6 +55,7 @@ type Answers struct {
 	Model  string // provider/model
 	Base   string // the address of an OpenAI-compatible server; "": the provider's own
 
+	Plain     bool   `json:",omitempty"` // the model is to be asked for code alone
 	Reflector string `json:",omitempty"` // a much cheaper model of the same provider, where it has one
 }
 
@@ -199,8 +200,12 @@ func (s *setup) settle(ctx context.Context, a Answers, key string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.try(ctx, a, key); err != nil {
+	able, err := s.try(ctx, a, key)
+	if err != nil {
 		return err
+	}
+	if a.Plain = able.Form == agent.FormPlain; a.Plain {
+		s.say("%s %s", a.Model, able)
 	}
 	a.Reflector = agent.Cheaper(ctx, a.Model, agent.CredentialsOf(a.provider(), key, a.Base))
 	s.mu.Lock()

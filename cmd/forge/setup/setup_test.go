@@ -26,6 +26,7 @@ import (
 	"forge/cmd/forge/settings"
 	"forge/github/githubtest"
 	"forge/github/githubtest/exchangetest"
+	"forge/pipeline/agent"
 )
 
 // world is a GitHub without an App, and a folder.
@@ -315,9 +316,26 @@ func TestInterruptedAtEveryStep(t *testing.T) {
 // much cheaper model of the provider.
 func TestKeyInTheEnvironment(t *testing.T) {
 	t.Parallel()
+	cfg := setUpWith(t, `"tool_calls":[{"id":"1","function":{"name":"submit","arguments":"{}"}}]`)
+	if got := cfg.Run.Models["reflector"]; got != "openai/gpt-6-luna" || len(cfg.ModelLimits) > 0 {
+		t.Errorf("what looks back is %q, want the provider's much cheaper model; limits: %v", got, cfg.ModelLimits)
+	}
+}
+
+// Covers A3: the settings say of a model that calls no tools that it is asked for code alone.
+func TestModelWithoutTools(t *testing.T) {
+	t.Parallel()
+	if cfg := setUpWith(t, `"content":"def add(a, b): return a + b"`); cfg.ModelLimits["openai/gpt-6-sol"].Form != agent.FormPlain {
+		t.Errorf("its limits are %v", cfg.ModelLimits)
+	}
+}
+
+// setUpWith is what a set-up writes with a model that answers so.
+func setUpWith(t *testing.T, answer string) settings.Config {
+	t.Helper()
 	w := newWorld(t)
 	model := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(rw, `{"data":[{"id":"gpt-6-sol"},{"id":"gpt-6-luna"}],"id":"x","model":"x","choices":[{"message":{"role":"assistant","tool_calls":[{"id":"1","function":{"name":"submit","arguments":"{}"}}]}}]}`)
+		fmt.Fprint(rw, `{"data":[{"id":"gpt-6-sol"},{"id":"gpt-6-luna"}],"id":"x","model":"x","choices":[{"message":{"role":"assistant",`+answer+`}}]}`)
 	}))
 	t.Cleanup(model.Close)
 	o := w.options()
@@ -346,9 +364,10 @@ func TestKeyInTheEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg, err := settings.Server(filepath.Join(w.dir, "forge.yml"), o.Getenv)
-	if got := cfg.Run.Models["reflector"]; err != nil || got != "openai/gpt-6-luna" {
-		t.Errorf("what looks back is %q, %v; want the provider's much cheaper model", got, err)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return cfg
 }
 
 // Covers D1: a folder is set up by one process at a time, under whatever name; the second

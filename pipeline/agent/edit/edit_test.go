@@ -92,8 +92,10 @@ func TestMerge(t *testing.T) {
 			strings.Replace(python, "import math\n", "import math\nfrom typing import List\n", 1) + "\ndef total(l: List[int]):\n    return sum(l)\n", "Square circle LIMIT"},
 		"go, one function": {golang, "package main\n\nimport \"strings\"\n\nfunc Sub(a, b int) int { return a - b }\n\nfunc main() { fmt.Println(Sub(1, 2)) }\n",
 			strings.NewReplacer("a + b", "a - b", "import \"fmt\"\n", "import \"fmt\"\nimport \"strings\"\n").Replace(golang), "T T.String"},
-		"go, without its import": {golang, strings.Replace(golang, "a + b", "a - b", 1), strings.Replace(golang, "a + b", "a - b", 1), ""},
-		"line ends":              {"a = 1\r\nb = 2\r\n", "a = 1\nb = 3", "a = 1\r\nb = 3\r\n", ""},
+		"go, without its import":                                 {golang, strings.Replace(golang, "a + b", "a - b", 1), strings.Replace(golang, "a + b", "a - b", 1), ""},
+		"all that there is, without its import":                  {"import re\n\ndef f(s):\n    return s\n", "def f(s):\n    return re.escape(s)\n", "import re\n\ndef f(s):\n    return re.escape(s)\n", ""},
+		"java, a method without its class and the file's import": {"import java.util.List;\n\nclass A {\n    int n(List<A> l) {\n        return 1;\n    }\n}\n", "    int n(List<A> l) {\n        return l.size();\n    }\n", "import java.util.List;\n\nclass A {\n    int n(List<A> l) {\n        return l.size();\n    }\n}\n", ""},
+		"line ends": {"a = 1\r\nb = 2\r\n", "a = 1\nb = 3", "a = 1\r\nb = 3\r\n", ""},
 	} {
 		got, back := Merge(tt.file, tt.text, never)
 		if d := cmp.Diff(tt.want, got); d != "" {

@@ -1,6 +1,7 @@
 package edit
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,7 +26,7 @@ func Names(text string) (out []string) {
 			continue
 		}
 		out = append(out, c.name)
-		if _, inner := c.members(); c.kids {
+		if _, inner, _ := c.members(); c.kids {
 			for _, m := range Names(inner) {
 				out = append(out, c.name+"."+m)
 			}
@@ -46,7 +47,7 @@ func Excerpt(file string, names []string) string {
 	var b strings.Builder
 	gap := ""
 	for _, c := range chunks(file) {
-		_, inner := c.members()
+		_, inner, _ := c.members()
 		named := slices.Contains(names, c.name) || slices.Contains(names, c.name[strings.LastIndexByte(c.name, '.')+1:]) ||
 			c.kids && slices.ContainsFunc(Names(inner), func(m string) bool { return slices.Contains(names, m) })
 		if named || c.name == "package" || c.name == "" && isImport(c.body) {
@@ -118,7 +119,9 @@ func (m *merging) merge(file, text, prefix string) string {
 			missing = append(missing, prefix+c.name)
 		}
 	}
-	if len(missing) == 0 && !elided {
+	imports := func(c chunk) bool { return c.name == "" && isImport(c.body) }
+	bare := slices.ContainsFunc(was, imports) && !slices.ContainsFunc(is, imports)
+	if len(missing) == 0 && !elided && !bare {
 		return opening(was, is) + all(is)
 	}
 	if !elided {
@@ -163,7 +166,7 @@ func housed(was, is []chunk) (out []chunk) {
 			out = append(out, c)
 			continue
 		}
-		head, inner := house.members()
+		head, inner, _ := house.members()
 		i, made := at[house.name]
 		if !made {
 			i, at[house.name] = len(out), len(out)
@@ -180,7 +183,7 @@ func house(was []chunk, name string) (found *chunk) {
 		if name == "" || w.name == name {
 			return nil
 		}
-		if _, inner := w.members(); w.kids && slices.ContainsFunc(chunks(inner), func(m chunk) bool { return m.name == name }) {
+		if _, inner, _ := w.members(); w.kids && slices.ContainsFunc(chunks(inner), func(m chunk) bool { return m.name == name }) {
 			if found != nil {
 				return nil
 			}
@@ -201,13 +204,13 @@ func (m *merging) replaced(was, is chunk, prefix string) chunk {
 	if !was.kids || !is.kids {
 		return is
 	}
-	head, inner := is.members()
-	_, before := was.members()
+	head, inner, tail := is.members()
+	_, before, end := was.members()
 	if inner == "" || before == "" {
 		return is
 	}
 	inner = m.merge(before, reindent(inner, indentOf(firstLine(before))), prefix+was.name+".")
-	is.body = head + strings.TrimRight(inner, "\n") + "\n"
+	is.body = head + strings.TrimRight(inner, "\n") + "\n" + cmp.Or(tail, end)
 	return is
 }
 
@@ -394,15 +397,19 @@ func opens(lead string) bool {
 	return strings.LastIndex(lead, "/*") > strings.LastIndex(lead, "*/") || strings.HasPrefix(last, "@") || strings.Count(lead, "(") > strings.Count(lead, ")") && strings.Contains(lead, "@")
 }
 
-// members divides a class into the lines before its members, and those.
-func (c chunk) members() (head, inner string) {
+// members divides a class into the lines before its members, those, and the bracket behind them.
+func (c chunk) members() (head, inner, tail string) {
 	lines := strings.SplitAfter(c.body, "\n")
 	own := indentOf(lines[0])
 	at := 1
 	for at < len(lines) && (strings.TrimSpace(lines[at]) == "" || len(indentOf(lines[at])) <= len(own)) {
 		at++
 	}
-	return strings.Join(lines[:at], ""), strings.Join(lines[at:], "")
+	to := len(lines)
+	for to > at && (strings.TrimSpace(lines[to-1]) == "" || len(indentOf(lines[to-1])) <= len(own)) {
+		to--
+	}
+	return strings.Join(lines[:at], ""), strings.Join(lines[at:to], ""), strings.Join(lines[to:], "")
 }
 
 // reindent gives a text another indentation.
