@@ -3,6 +3,7 @@ package check
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -170,13 +171,38 @@ func packageManager(v *survey, p, root *nodePackage) string {
 }
 
 var (
-	nodeRunner   = lazyregexp.New(`(?:^|[\s/])(node|jest|vitest|mocha|ava)(?:\s|$)`)
+	nodeRunner   = lazyregexp.New(`(?:^|[\s/])(node|jest|vitest|mocha|ava)(?:\.[cm]?js)?(?:\s|$)`)
 	reporterArgs = lazyregexp.New(`--test-reporter\S*`)
 	runsScript   = lazyregexp.New(`(?:npm|pnpm|yarn|bun) run ([\w:.-]+)`)
 )
 
-// callOf is a link of a chain that runs a script by its name, with arguments for it.
-var callOf = lazyregexp.New(`^(?:npm run|pnpm(?: run)?|yarn(?: run)?|bun run) ([\w:.-]+)((?: [^-\s]\S*)*)$`)
+var (
+	// callOf is a link of a chain that runs a script by its name, with arguments for it.
+	callOf = lazyregexp.New(`^(?:npm run(?: -s| --silent)?|pnpm(?: run)?|yarn(?: run)?|bun run) ([\w:.-]+)(?: --( .*)|((?: [^-\s]\S*)*))$`)
+	// runAll runs several by their names, in which a star stands for what is between colons.
+	runAll = lazyregexp.New(`^(?:run-s|run-p|npm-run-all2?(?: -[sp]| --(?:serial|parallel))?)((?: [\w:.*-]+)+)$`)
+)
+
+// runnerOf is the test runner that a command starts, "" for none that is known: another than node
+// where node starts it.
+func runnerOf(command string) (runner string) {
+	for _, m := range nodeRunner.FindAllStringSubmatch(command, -1) {
+		if runner == "" || m[1] != "node" {
+			runner = m[1]
+		}
+	}
+	return runner
+}
+
+// named are the scripts that a pattern of runAll names, in the order of the package.json where a map has one: by name.
+func (p *nodePackage) named(pattern string) (out []string) {
+	for _, name := range slices.Sorted(maps.Keys(p.Scripts)) {
+		if glob.Match(strings.ReplaceAll(pattern, ":", "/"), strings.ReplaceAll(name, ":", "/")) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
 
 // links are the commands of a script that is a chain of them, with those of the scripts that it
 // runs by name in their place; nil where it is more than a chain.
@@ -190,6 +216,18 @@ func (p *nodePackage) links(script string, depth int) []string {
 		if strings.Count(link, `"`)%2 != 0 || strings.Count(link, "'")%2 != 0 {
 			return nil
 		}
+		if all := runAll.FindStringSubmatch(link); all != nil {
+			for pattern := range strings.FieldsSeq(all[1]) {
+				for _, name := range p.named(pattern) {
+					inner := p.links("npm run "+name, depth-1)
+					if inner == nil {
+						return nil
+					}
+					out = append(out, inner...)
+				}
+			}
+			continue
+		}
 		m := callOf.FindStringSubmatch(link)
 		if m == nil || p.Scripts[m[1]] == "" || p.Scripts["pre"+m[1]] != "" || p.Scripts["post"+m[1]] != "" {
 			out = append(out, link)
@@ -199,7 +237,7 @@ func (p *nodePackage) links(script string, depth int) []string {
 		if inner == nil {
 			inner = []string{link}
 		} else {
-			inner[len(inner)-1] += m[2]
+			inner[len(inner)-1] += m[2] + m[3]
 		}
 		out = append(out, inner...)
 	}
@@ -209,8 +247,8 @@ func (p *nodePackage) links(script string, depth int) []string {
 // nodeChain makes a suite of each link of a script, such as a linter's and a runner's, where
 // one of them can be asked for its tests; else one of the script.
 func (c *checker) nodeChain(ctx context.Context, v *survey, p, root *nodePackage) ([]*suite, error) {
-	links := p.links(p.script(), 4)
-	known := func(link string) bool { return nodeRunner.MatchString(link) && !strings.HasPrefix(link, "node ") }
+	links := p.links(p.script(), 8)
+	known := func(link string) bool { return runnerOf(link) != "" && runnerOf(link) != "node" }
 	if len(links) < 2 || !slices.ContainsFunc(links, known) || p.Scripts["pretest"] != "" || p.Scripts["posttest"] != "" {
 		s, err := c.nodeSuite(ctx, v, p, root)
 		return []*suite{s}, err
@@ -304,7 +342,7 @@ func (p *nodePackage) inner(script string, depth int, left *int) string {
 func (s *suite) askNode(script, tool string) {
 	last := script[strings.LastIndex(script, "&&")+1:]
 	last = strings.TrimPrefix(last, "&")
-	runner := nodeRunner.FindStringSubmatch(last)
+	runner := runnerOf(last)
 	open := !strings.ContainsAny(last, "|;&") && !strings.Contains(script, "||")
 	extra := func(args ...string) {
 		if tool == "npm" {
@@ -313,27 +351,27 @@ func (s *suite) askNode(script, tool string) {
 		s.args = append(s.args, args...)
 	}
 	switch {
-	case runner == nil:
-	case runner[1] == "node" && strings.Contains(script, "--test") && !strings.Contains(script, "--test-reporter"):
+	case runner == "":
+	case runner == "node" && strings.Contains(script, "--test") && !strings.Contains(script, "--test-reporter"):
 		s.format = formatTAP
 		s.env = append(s.env, "NODE_OPTIONS=--test-reporter=tap")
-	case runner[1] == "node" && strings.Contains(script, "--test ") && strings.Count(script, "--test-reporter") == 1 && !strings.Contains(script, "--test-reporter-destination"):
+	case runner == "node" && strings.Contains(script, "--test ") && strings.Count(script, "--test-reporter") == 1 && !strings.Contains(script, "--test-reporter-destination"):
 		// Its own reporter goes on, elsewhere: which one a script has says nothing about its tests.
 		s.format = formatTAP
 		s.env = append(s.env, "NODE_OPTIONS=--test-reporter=tap --test-reporter-destination=stdout --test-reporter-destination=stderr")
 	case !open:
-	case runner[1] == "jest":
+	case runner == "jest":
 		s.format = formatJest
 		extra("--json")
 		s.report = []string{"--outputFile={}"}
-	case runner[1] == "vitest":
+	case runner == "vitest":
 		s.format = formatJest
 		extra("--run", "--reporter=json")
 		s.report = []string{"--outputFile={}"}
-	case runner[1] == "mocha": // of two reporters, it takes the last
+	case runner == "mocha": // of two reporters, it takes the last
 		s.format = formatTAP
 		extra("--reporter=tap")
-	case runner[1] == "ava" && !strings.Contains(last, "--tap"):
+	case runner == "ava" && !strings.Contains(last, "--tap"):
 		s.format = formatTAP
 		extra("--tap")
 	}

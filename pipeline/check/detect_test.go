@@ -121,6 +121,8 @@ func TestNodeChain(t *testing.T) {
 		{map[string]string{"test": "npm run lint && npm run unit", "lint": "eslint .", "unit": "mocha --reporter dot"}, []string{"eslint . ", "mocha --reporter dot TAP"}},
 		{map[string]string{"test": "pnpm run types && pnpm run test:vitest run && pnpm run -r test", "types": "tsc --build", "test:vitest": "vitest --coverage"},
 			[]string{"tsc --build ", "vitest --coverage run Jest JSON", "pnpm run -r test "}},
+		{map[string]string{"test": "run-s lint test:*", "lint": "eslint .", "test:b": "npm run -s mo -- \"t/*.js\"", "test:a": "node x.js mocha a", "mo": "nyc --reporter=json node bin/mocha.js"},
+			[]string{"eslint . ", "node x.js mocha a TAP", `nyc --reporter=json node bin/mocha.js "t/*.js" TAP`}},
 		{map[string]string{"test": "eslint . && jest; true"}, []string{"npm test "}},
 		{map[string]string{"test": "eslint . && jest", "pretest": "make"}, []string{"npm test Jest JSON"}},
 		{map[string]string{"test": "eslint . && ./run.sh"}, []string{"npm test "}},

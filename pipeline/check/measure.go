@@ -151,7 +151,7 @@ func coveragePy(config string) *measurement {
 // package is set up for coverage, c8 and nyc for what they have measured anyway,
 // and Node's own runner where the script is nothing but it.
 func nodeMeasured(s *suite, script, config string, deps func(string) bool, extra func([]string, ...string) []string) *measurement {
-	runner := nodeRunner.FindStringSubmatch(script[strings.LastIndex(script, "&")+1:])
+	runner := runnerOf(script[strings.LastIndex(script, "&")+1:])
 	own := strings.Contains(script, "--coverage") || strings.Contains(config, "collectCoverage: true") || strings.Contains(config, `"collectCoverage": true`)
 	switch {
 	case strings.Contains(script, "c8 "), strings.Contains(script, "nyc "):
@@ -163,7 +163,7 @@ func nodeMeasured(s *suite, script, config string, deps func(string) bool, extra
 		return &measurement{file: "lcov.info", report: func(to string) []string {
 			return []string{"node_modules/.bin/c8", "report", "--reporter=lcovonly", "--reports-dir=" + to}
 		}}
-	case s.format == formatJest && runner != nil && runner[1] == "jest" && (own || strings.Contains(config, "overage")):
+	case s.format == formatJest && runner == "jest" && (own || strings.Contains(config, "overage")):
 		return &measurement{file: "lcov.info", command: func(args []string, to string) []string {
 			args = extra(args, "--coverageReporters=lcovonly", "--coverageDirectory="+to)
 			if !own {
@@ -171,7 +171,7 @@ func nodeMeasured(s *suite, script, config string, deps func(string) bool, extra
 			}
 			return args
 		}}
-	case s.format == formatJest && runner != nil && runner[1] == "vitest" && (deps("@vitest/coverage-v8") || deps("@vitest/coverage-istanbul")):
+	case s.format == formatJest && runner == "vitest" && (deps("@vitest/coverage-v8") || deps("@vitest/coverage-istanbul")):
 		return &measurement{file: "lcov.info", command: func(args []string, to string) []string {
 			return extra(args, "--coverage.enabled", "--coverage.reporter=lcovonly", "--coverage.reportsDirectory="+to)
 		}}
