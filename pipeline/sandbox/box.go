@@ -3,8 +3,6 @@ package sandbox
 // Where things are inside the sandbox.
 const (
 	boxTree    = "/work"
-	boxCache   = "/gocache"
-	boxSeed    = "/seed"
 	boxMods    = "/gomodcache"
 	boxScratch = "/scratch"
 	boxHome    = "/home/sbx"

@@ -43,7 +43,7 @@ const maxDeps = 20 << 30
 
 // depsDir is where a repository's environment of that key is kept.
 func (w *Workspace) depsDir(key string) string {
-	return w.m.path("deps", filepath.Base(w.seed), dirName(key))
+	return w.m.path("deps", dirName(w.open.Cache), dirName(key))
 }
 
 // Installed returns the description of a kept environment.

@@ -196,6 +196,41 @@ func (t *tree) moveTo(name, dir string) error {
 	return unix.Renameat(int(parent.Fd()), path.Base(name), unix.AT_FDCWD, to)
 }
 
+func (w *worker) scratch() string { return filepath.Join(w.Dir, "tmp") }
+
+// layScratch makes an empty scratch directory, unless there is one that no command of an
+// earlier checkout has seen. The caller holds the command lock.
+func (w *worker) layScratch() error {
+	if w.laid {
+		return nil
+	}
+	// What is old is removed later on, which takes as long as making the new.
+	old, err := os.MkdirTemp(w.Dir, "old-")
+	if err != nil {
+		return fmt.Errorf("make a scratch directory: %w", err)
+	}
+	w.copied = nil
+	for _, dir := range []string{w.scratch(), w.copies()} {
+		_ = os.Chmod(dir, 0o700) // what a command has shut does not let itself be moved
+		if err := os.Rename(dir, filepath.Join(old, filepath.Base(dir))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("take a scratch directory away: %w", err)
+		}
+	}
+	go func() { _ = removeTree(old) }() // the workspace's end removes what is left
+	if err := os.Mkdir(w.scratch(), 0o700); err != nil {
+		return fmt.Errorf("make a scratch directory: %w", err)
+	}
+	w.laid, w.used = true, false
+	return nil
+}
+
+// retire has the next command start with new directories, if any command has seen these.
+func (w *worker) retire() {
+	if w.used {
+		w.laid = false
+	}
+}
+
 // copies holds what commands write of an environment: the upper layers of overlays, or
 // copies where the kernel has none.
 func (w *worker) copies() string { return filepath.Join(w.Dir, "copies") }

@@ -25,7 +25,7 @@ func TestTooBig(t *testing.T) {
 		{"files, far more than can be read", "tree", false, 1, 1 << 20, 0, true},
 		{"files, in several directories", "tree/d", false, 3, 1 << 20, 0, true},
 		{"scratch", "tmp", false, 10, 10_000, 0, true},
-		{"a cache may have twice as much", "cache", false, 10, 20_000, 0, false},
+		{"scratch may have twice as much", "tmp", false, 10, 20_000, 0, false},
 		{"deep", "tree" + strings.Repeat("/d", maxDepth+2), false, 1000, 1 << 20, 0, true},
 		{"shut, with little", "tree/d", true, 10, 10_000, 0, false},
 		{"shut, and the disk filled", "tree/d", true, 10, 10_000, 1 << 40, true},

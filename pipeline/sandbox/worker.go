@@ -21,7 +21,6 @@ import (
 type setup struct {
 	Dir        string   `json:"dir"`     // holds the work tree, and what is thrown away with it
 	GitDir     string   `json:"git_dir"` // bare, only read
-	Seed       string   `json:"seed"`    // the repository's build cache, which no command writes
 	Mark       string   `json:"mark"`    // names this workspace in its commands' environment
 	Etc        string   `json:"etc"`     // our own passwd, group and so on
 	Git        string   `json:"git"`     // paths of tools
@@ -35,6 +34,7 @@ type setup struct {
 	Group      string   `json:"group"` // the workspace's control group; empty: commands have none
 	Protected  []string `json:"protected"`
 	Allow      []string `json:"allow"`
+	GoCache    string   `json:"go_cache,omitempty"`   // of the repository, where there is no sandbox
 	NoOverlay  bool     `json:"no_overlay,omitempty"` // tests: the kernel mounts none
 
 	noFilter bool // tests: start bubblewrap with an empty seccomp program
@@ -62,13 +62,12 @@ type worker struct {
 	setup
 	tree        *tree
 	git         git
-	freeAtFirst int64               // bytes of the disk when the work tree was empty
-	command     sync.Mutex          // one process at a time, so that all descendants are its own
-	laid        bool                // the private cache is there and may be used; under command
-	used        bool                // a command has seen it; under command
-	made        map[string]fileMark // the entries of Go's, as they were made; under command
-	ran         int                 // commands that had a control group; under command
-	inMemory    []string            // file systems that take memory, of the command that runs; under command
+	freeAtFirst int64      // bytes of the disk when the work tree was empty
+	command     sync.Mutex // one process at a time, so that all descendants are its own
+	laid        bool       // the scratch directory is there and may be used; under command
+	used        bool       // a command has seen it; under command
+	ran         int        // commands that had a control group; under command
+	inMemory    []string   // file systems that take memory, of the command that runs; under command
 
 	env          environment  // what commands see; under command
 	making       *preparation // the environment that the command makes; under command
@@ -219,17 +218,13 @@ func (w *worker) handle(ctx context.Context, r request) (any, error) {
 	if w.tree == nil {
 		return nil, errors.New("the worker is not set up")
 	}
-	if r.Method == "run" || r.Method == "warm" {
+	switch r.Method {
+	case "run":
 		c, err := unmarshal[workspace.Command](r.Method, r.Params)
 		if err != nil {
 			return nil, err
 		}
-		if r.Method == "warm" {
-			return nil, w.warm(ctx, c)
-		}
 		return w.run(ctx, c)
-	}
-	switch r.Method {
 	case "use":
 		e, err := unmarshal[environment](r.Method, r.Params)
 		if err != nil {

@@ -174,8 +174,9 @@ func (a *App) executorOptions(o Options, agents *agent.Agent) phase.Options {
 			return phase.Identity{Name: "forge", Email: "forge@localhost"}, nil
 		},
 	}
-	if o.Config.Dependencies && !o.Config.UnsafeNoSandbox {
-		x.Dependencies = phase.Dependencies{Registries: newRegistries(o), Scripts: o.Config.InstallScripts}
+	x.Dependencies = phase.Dependencies{Sandbox: !o.Config.UnsafeNoSandbox, Scripts: o.Config.InstallScripts}
+	if o.Config.Dependencies && x.Dependencies.Sandbox {
+		x.Dependencies.Registries = newRegistries(o)
 	}
 	if a.GitHub != nil {
 		x.Token, x.Identity = a.GitHub.App.Token, a.GitHub.identity

@@ -241,8 +241,6 @@ var path = sync.OnceValue(func() string {
 	return system
 })
 
-func (w *space) Warm(context.Context, workspace.Command) error { return nil }
-
 func (w *space) Close() error { return errors.Join(w.Tree.Close(), os.RemoveAll(w.dir)) }
 
 // errInstall says that dependencies need the sandbox.
