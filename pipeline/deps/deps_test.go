@@ -70,7 +70,7 @@ func TestFind(t *testing.T) {
 		{"a Go module", map[string]string{"go.mod": "module m\n\nrequire x v1.0.0\n", "testdata/m/go.mod": "require y v1"}, []string{"go: go mod download"}},
 		{"modules beside each other", map[string]string{"go.mod": "module m\n", "tools/go.mod": "require x v1"}, []string{"go: ", "go in tools: go mod download"}},
 		{"a vendored module", map[string]string{"go.mod": "require x v1", "vendor/modules.txt": ""}, []string{"go: "}},
-		{"tests with flags", map[string]string{"go.mod": "module m\n"}, []string{"go: in '' '-race -tags=a,b' '-tags=c'; do"}},
+		{"tests with flags", map[string]string{"go.mod": "module m\n"}, []string{"go: in '' ' -race -tags a,b' ' --tags=c'; do"}},
 		{"a workspace", map[string]string{"go.work": "use ./a", "a/go.mod": "require x v1"}, []string{"go: go mod download"}},
 		{"npm", map[string]string{"package.json": npmNeeds, "package-lock.json": "{}"}, []string{"npm: npm ci"}},
 		{"npm without a lock file", map[string]string{"package.json": npmNeeds}, []string{"npm: npm install --no-package-lock"}},

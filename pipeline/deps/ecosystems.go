@@ -18,19 +18,13 @@ go test -count=1 -exec=true -cover $flags $all || go test -count=1 -exec=true $f
 find "$GOCACHE" -type f -exec touch -t 203701010000 {} +; } >/dev/null 2>&1`
 
 // goFlag is a flag by which Go compiles something else.
-var goFlag = lazyregexp.New(`^--?(?:race|msan|asan|trimpath|tags=[\w.,-]+)$`)
+var goFlag = lazyregexp.New(`\s--?(?:race|msan|asan|trimpath|tags[ =]['"]?[\w.,-]+)`)
 
 // goFlags are those flags of the commands of tests by which Go compiles something else.
 func goFlags(commands []string) (out string) {
 	for _, c := range commands {
-		var flags []string
-		for _, word := range strings.Fields(strings.ReplaceAll(c, "-tags ", "-tags=")) {
-			if word = strings.NewReplacer("'", "", `"`, "").Replace(word); goFlag.MatchString(word) {
-				flags = append(flags, word)
-			}
-		}
-		if len(flags) > 0 && strings.Contains(c, "go test") {
-			out += " '" + strings.Join(flags, " ") + "'"
+		if flags := goFlag.FindAllString(c, -1); flags != nil && strings.Contains(c, "go test") {
+			out += " '" + strings.NewReplacer("'", "", `"`, "").Replace(strings.Join(flags, "")) + "'"
 		}
 	}
 	return out

@@ -52,7 +52,7 @@ func TestBoxArguments(t *testing.T) {
 --size 67108864 --tmpfs /home/sbx
 --ro-bind /opt/go /opt/go
 --ro-bind /mods /gomodcache
---bind /state/trees/run-1/tmp /scratch
+--bind /state/trees/run-1/copies/tmp /scratch
 `
 	for _, tt := range []struct {
 		name string

@@ -69,13 +69,9 @@ func (w *worker) runLocked(ctx context.Context, c workspace.Command, dir string)
 	if err := w.mayLimit(); err != nil {
 		return workspace.Result{}, err
 	}
-	if err := w.layScratch(); err != nil {
-		return workspace.Result{}, err
-	}
 	if err := w.layCopies(); err != nil {
 		return workspace.Result{}, err
 	}
-	w.used = true
 	wall := w.Limits.Wall
 	if c.Timeout > 0 {
 		wall = min(wall, c.Timeout)

@@ -149,7 +149,7 @@ func New(o Options) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{dir: o.Dir, exe: o.Exe, args: o.Args, bridge: o.Bridge, uid: -1, gid: -1, log: o.Log, now: time.Now, maxDeps: maxDeps,
+	m := &Manager{dir: o.Dir, exe: o.Exe, args: o.Args, bridge: o.Bridge, uid: -1, gid: -1, log: o.Log, now: time.Now, maxDeps: maxDeps, depsUse: map[string]int{},
 		places: fair.New(o.AtOnce)}
 	if m.log == nil {
 		m.log = slog.New(slog.DiscardHandler)
@@ -191,12 +191,6 @@ func (m *Manager) prepare() error {
 		}
 		if err := os.Chmod(d, 0o711); err != nil {
 			return fmt.Errorf("make sandbox directory: %w", err)
-		}
-	}
-	left, _ := filepath.Glob(m.path("deps", "new-*")) // installations that a crash cut off
-	for _, dir := range left {
-		if err := removeTree(dir); err != nil {
-			return fmt.Errorf("remove half-made dependencies: %w", err)
 		}
 	}
 	for name, text := range etcFiles {

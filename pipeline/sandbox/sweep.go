@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -19,7 +19,7 @@ const (
 	keepDeps    = 30 * 24 * time.Hour // environments that nothing has used for so long go
 	keepMirrors = 60 * 24 * time.Hour // mirrors likewise, and commits in them that nothing leads to: longer than any question waits
 	collectEach = 24 * time.Hour      // how often a mirror in use is packed
-	making      = "new-"              // the name of a work tree until its process holds it
+	making      = "new-"              // the name of a work tree until its process holds it, and of an environment until it is kept
 )
 
 // hold marks a directory as used by this process, until the file is closed or the process
@@ -58,24 +58,18 @@ func (m *Manager) Sweep(ctx context.Context) error {
 }
 
 func (m *Manager) sweepTrees(ctx context.Context) error {
-	entries, err := os.ReadDir(m.path("trees"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("look for old work trees: %w", err)
-	}
+	trees, _ := filepath.Glob(m.path("trees", "*"))        // fails for a bad pattern alone
+	halves, _ := filepath.Glob(m.path("deps", making+"*")) // environments that were never finished
 	removed := 0
 	var errs []error
-	for _, e := range entries {
+	for _, dir := range slices.Concat(trees, halves) {
 		if ctx.Err() != nil {
 			break
 		}
-		info, err := e.Info()
-		if err != nil || strings.HasPrefix(e.Name(), making) && m.now().Sub(info.ModTime()) < time.Hour {
+		info, err := os.Lstat(dir)
+		if err != nil || strings.HasPrefix(filepath.Base(dir), making) && m.now().Sub(info.ModTime()) < time.Hour {
 			continue
 		}
-		dir := m.path("trees", e.Name())
 		f, ok := unused(dir)
 		if !ok {
 			continue

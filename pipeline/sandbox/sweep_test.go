@@ -90,8 +90,8 @@ func TestSweep(t *testing.T) {
 	now := time.Now()
 	m.now = func() time.Time { return now }
 	left, begun := m.path("trees", "run-9-x"), m.path("trees", making+"y")
-	old, idle := m.path("deps", "x", "old"), m.path("deps", "x", "idle")
-	for i, d := range []string{left, begun, old, idle} {
+	half, old, idle := m.path("deps", making+"z"), m.path("deps", "x", "old"), m.path("deps", "x", "idle")
+	for i, d := range []string{left, begun, half, old, idle} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +99,7 @@ func TestSweep(t *testing.T) {
 		if err := writeFile(about, "{}", 0o600); err != nil {
 			t.Fatal(err)
 		}
-		at := now.Add(-[]time.Duration{0, 0, keepDeps + time.Hour, time.Hour}[i])
+		at := now.Add(-[]time.Duration{0, 0, 0, keepDeps + time.Hour, time.Hour}[i])
 		if err := os.Chtimes(about, at, at); err != nil {
 			t.Fatal(err)
 		}
@@ -121,10 +121,10 @@ func TestSweep(t *testing.T) {
 	other := newManager(t, Options{Unsafe: true, Dir: m.dir}) // of another process: it knows nothing of what this one uses
 	other.now = m.now
 	sweep(other)
-	is(map[string]bool{w.dir: true, w.goCache: true, left: false, begun: true, old: false, idle: true})
+	is(map[string]bool{w.dir: true, w.goCache: true, left: false, begun: true, half: true, old: false, idle: true})
 	now = now.Add(2 * keepDeps)
 	sweep(other)
-	is(map[string]bool{w.dir: true, w.goCache: false, idle: false, begun: false})
+	is(map[string]bool{w.dir: true, w.goCache: false, idle: false, begun: false, half: false})
 	if err := w.Write(t.Context(), "new.txt", []byte("x")); err != nil {
 		t.Errorf("the work tree that is in use: %v", err)
 	}

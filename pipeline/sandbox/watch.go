@@ -68,13 +68,13 @@ func freeBytes(dir string) int64 {
 	return int64(st.Bavail) * int64(st.Bsize)
 }
 
-// outgrown reports whether the work tree, or the scratch directory, the copies and the
+// outgrown reports whether the work tree, or what is written beside it and the
 // environment that is made, have outgrown their limits. What cannot be counted counts as too much; a
 // directory that a command took its own permissions from is counted by what became of
 // the disk since the worker began.
 func (w *worker) outgrown() bool {
 	over, hidden := w.tree.tooBig()
-	dirs := []string{w.scratch(), w.copies()}
+	dirs := []string{w.copies()}
 	if w.making != nil { // set for as long as the command runs
 		dirs = append(dirs, w.making.Dir)
 	}

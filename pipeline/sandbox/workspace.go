@@ -487,7 +487,7 @@ func (w *Workspace) close() error {
 	for _, f := range w.held {
 		_ = f.Close() // of a nil one, too
 	}
-	w.m.leaveDeps(w)
+	w.m.useDeps(w, nil)
 	if w.dir == "" {
 		return nil
 	}

@@ -77,7 +77,7 @@ func openRepository(t *testing.T, m *sandbox.Manager, archive *txtar.Archive) wo
 	for _, f := range archive.Files {
 		files[f.Name] = ""
 	}
-	ws, err := m.Open(t.Context(), workspace.OpenOptions{Name: "repository", Cache: cacheFor(files)})
+	ws, err := opened(t.Context(), m, workspace.OpenOptions{Name: "repository", Cache: cacheFor(files)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -384,9 +384,6 @@ func TestSetupIsTriedAgain(t *testing.T) {
 	if err := <-ended; err == nil {
 		t.Error("a setup that was cut off is no error")
 	}
-	if err := os.MkdirAll(filepath.Join(b.dir, "work", "deps", "new-killed", "tree"), 0o755); err != nil { // as a kill leaves it
-		t.Fatal(err)
-	}
 	b.spaces()
 	b.run.Config.Setup.Commands = []string{"mkdir -p build; echo whole > build/x"}
 	if got := b.sees(b.open(b.shas[0]), "cat build/x"); got != "whole" {
