@@ -37,6 +37,7 @@ type Host struct {
 	Registry map[string]string // address of the gateway by kind: go, npm, pypi, cargo, maven, rubygems, composer
 	SumDB    string            // Go's checksum database; empty: none is asked
 	Scripts  bool              // what a change adds may run scripts when it is installed
+	Compile  bool              // what is there is compiled ahead
 	Offline  bool              // nothing is installed, nor are the repository's own commands run
 }
 

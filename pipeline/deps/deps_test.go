@@ -19,7 +19,7 @@ import (
 
 // everything is a machine that has all.
 func everything() Host {
-	h := Host{Tools: map[string]string{}, Registry: map[string]string{}}
+	h := Host{Compile: true, Tools: map[string]string{}, Registry: map[string]string{}}
 	for _, tool := range []string{"go", "npm", "node", "python3", "pip", "cargo", "mvn", "gradle", "bundle", "ruby", "php", "composer"} {
 		h.Tools[tool] = "1"
 	}

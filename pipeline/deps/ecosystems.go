@@ -37,7 +37,7 @@ func (f *finder) golang(installs bool, tests []string) (out []*Project) {
 	add := func(dir, from string) {
 		p := &Project{Manager: "go", Dir: dir, From: from, Inputs: f.inputs(dir, mods), use: []string{"GOCACHE=" + env + "/go-build"}}
 		out = append(out, p)
-		if f.host.Tools["go"] != "" {
+		if f.host.Compile && f.host.Tools["go"] != "" {
 			p.ahead = strings.Replace(goCompile, "FLAGS", goFlags(tests), 1)
 		}
 		if !installs || f.in(dir, "vendor/modules.txt") {

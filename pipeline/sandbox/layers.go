@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -207,12 +208,9 @@ func (w *worker) layCopies() error {
 		return nil
 	}
 	// What is old is removed later on, which takes as long as making the new.
-	old, err := os.MkdirTemp(w.Dir, "old-")
-	if err != nil {
-		return fmt.Errorf("make copies: %w", err)
-	}
+	old := filepath.Join(w.Dir, "old-"+rand.Text())
 	_ = os.Chmod(w.copies(), 0o700) // what a command has shut does not let itself be moved
-	if err := os.Rename(w.copies(), filepath.Join(old, "copies")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Rename(w.copies(), old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("take copies away: %w", err)
 	}
 	go func() { _ = removeTree(old) }() // the workspace's end removes what is left

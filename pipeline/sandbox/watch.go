@@ -90,7 +90,7 @@ func (w *worker) outgrown() bool {
 		if err != nil {
 			return true
 		}
-		limits := w.Limits // a build cache has more and bigger files than the sources
+		limits := w.Limits // an environment has more and bigger files than the sources
 		limits.TreeBytes, limits.TreeFiles = 2*limits.TreeBytes, 4*limits.TreeFiles
 		much, shut := (&tree{root: root, dir: dir, limits: limits}).tooBig()
 		root.Close()

@@ -68,7 +68,7 @@ type rooms struct {
 	c *corpus
 
 	mu   sync.Mutex
-	idle map[string][]workspace.Workspace // by their build cache: what compiles nothing starts without one
+	idle map[string][]workspace.Workspace // by their environment: what compiles nothing starts without one
 }
 
 func (r *rooms) open(ctx context.Context, sha string) (check.Tree, error) {
@@ -151,8 +151,8 @@ func (r *recordedTree) walk(dir string, files map[string]string) error {
 	return nil
 }
 
-// newManager is a manager of sandboxes. Its state directory outlives the test: a cold
-// build cache costs half a minute.
+// newManager is a manager of sandboxes. Its state directory outlives the test: to compile
+// what is imported costs half a minute.
 func newManager(t testing.TB) *sandbox.Manager {
 	t.Helper()
 	dir := filepath.Join("/tmp", "forge-check-test-"+strconv.Itoa(os.Geteuid())) // the worker's user must reach it

@@ -46,7 +46,7 @@ func TestCompiledBase(t *testing.T) {
 	wrong := map[string]string{"x.go": "package x\n\nfunc Two() int { return 3 }\n"}
 	b := newBench(t, good, wrong)
 	b.run.Base = b.shas[0]
-	b.o.Dependencies.Registries = nil
+	b.o.Dependencies.Registries, b.o.Dependencies.Compile = nil, true
 	agent := b.open(b.shas[0])
 	const test = "go test -count=1 ./... | grep -o -e --- -e ^ok"
 	if got := b.sees(agent, "go test -count=1 -cover -x . 2>&1 | grep -c '/compile '; go vet -x 2>&1 | grep -c '/vet '; test $(find $GOCACHE -name '*-d' -newermt 2036-01-01 | wc -l) -gt 50 && echo $GOCACHE"); got != "0\n0\n/deps/go-build" {

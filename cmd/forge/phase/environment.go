@@ -22,11 +22,11 @@ import (
 
 // Dependencies say how repositories are set up.
 type Dependencies struct {
-	Sandbox bool // without it, no environments are made
 	// Registries opens the gateway, and names Go's checksum database; none: it is not
-	// asked. nil: nothing is installed, and environments hold what is compiled alone.
+	// asked. nil: nothing is installed.
 	Registries func(ctx context.Context) (gateway *registry.Gateway, sumDB string, err error)
 	Scripts    bool // what a change adds may run scripts of its own
+	Compile    bool // the base is compiled ahead, without registries, too
 }
 
 const (
@@ -64,7 +64,7 @@ func (x *Executor) provide(ctx context.Context, run *pipeline.Run, ws workspace.
 	if x.o.Dependencies.Registries == nil && len(run.Config.Setup.Commands) > 0 {
 		misfits = append(misfits, "could not set up: this server installs nothing (`dependencies: off`, or there is no sandbox), so that setup.commands were not run")
 	}
-	if !x.o.Dependencies.Sandbox {
+	if x.o.Dependencies.Registries == nil && !x.o.Dependencies.Compile {
 		x.tell(run, sha, misfits)
 		return nil
 	}
@@ -212,7 +212,7 @@ func (x *Executor) planOf(ctx context.Context, run *pipeline.Run, ws workspace.W
 
 // host is what this machine offers to whoever installs.
 func (x *Executor) host(ctx context.Context, ws workspace.Workspace) (deps.Host, error) {
-	host := deps.Host{Registry: map[string]string{}, Scripts: x.o.Dependencies.Scripts}
+	host := deps.Host{Registry: map[string]string{}, Scripts: x.o.Dependencies.Scripts, Compile: x.o.Dependencies.Compile}
 	gateway, sumDB, err := x.registries(ctx)
 	if err != nil {
 		return host, err

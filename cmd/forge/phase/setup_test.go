@@ -97,7 +97,6 @@ func newBench(t *testing.T, sets ...map[string]string) *bench {
 		t.Fatal(err)
 	}
 	b.o.Log, b.o.Now = slog.New(slog.NewTextHandler(b, nil)), func() time.Time { return b.now }
-	b.o.Dependencies.Sandbox = true
 	b.o.Dependencies.Registries = func(context.Context) (*registry.Gateway, string, error) { return gateway, "", nil }
 	b.spec = sandbox.Options{Dir: filepath.Join(b.dir, "work"), Exe: sandboxtest.Worker(t), Log: b.o.Log}
 	b.spaces()

@@ -174,8 +174,8 @@ func (a *App) executorOptions(o Options, agents *agent.Agent) phase.Options {
 			return phase.Identity{Name: "forge", Email: "forge@localhost"}, nil
 		},
 	}
-	x.Dependencies = phase.Dependencies{Sandbox: !o.Config.UnsafeNoSandbox, Scripts: o.Config.InstallScripts}
-	if o.Config.Dependencies && x.Dependencies.Sandbox {
+	x.Dependencies = phase.Dependencies{Compile: !o.Config.UnsafeNoSandbox && o.Workspaces == nil, Scripts: o.Config.InstallScripts}
+	if o.Config.Dependencies && !o.Config.UnsafeNoSandbox {
 		x.Dependencies.Registries = newRegistries(o)
 	}
 	if a.GitHub != nil {

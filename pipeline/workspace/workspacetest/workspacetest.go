@@ -4,7 +4,7 @@
 // A [Spaces] opens work trees in a temporary directory: real files and real git, by the
 // code that a worker runs, but in the test's own process. Commands are the tests' own: they
 // are answered by a function or run directly, with neither bubblewrap nor limits. What only
-// the sandbox can show (isolation, limits, installing dependencies, build caches) is not here.
+// the sandbox can show (isolation, limits, environments) is not here.
 package workspacetest
 
 import (
