@@ -111,9 +111,6 @@ func (c *checker) timeout() time.Duration {
 
 // runSuite runs a suite for the first time and judges how it ended.
 func (c *checker) runSuite(ctx context.Context, s *suite) error {
-	if err := c.warm(ctx, s, s.args); err != nil {
-		return err
-	}
 	c.log.Debug("run tests", "command", s.done.Command, "dir", s.dir)
 	r, res, out, err := c.executeFor(ctx, s)
 	if err != nil {
@@ -133,28 +130,6 @@ func (c *checker) executeFor(ctx context.Context, s *suite) (result, workspace.R
 		return c.execute(ctx, s, c.bareArgs(s))
 	}
 	return c.executeMeasured(ctx, s)
-}
-
-// warmer is a workspace that keeps what is compiled of others' packages. Whatever
-// else a command compiles is thrown away with the checkout.
-type warmer interface {
-	Warm(ctx context.Context, c workspace.Command) error
-}
-
-// warm has the packages compiled that a Go suite needs of others, so that this is
-// done once for all commits, and its time does not count as the suite's.
-func (c *checker) warm(ctx context.Context, s *suite, args []string) error {
-	ws, ok := c.ws.(warmer)
-	if !ok || s.format != formatGo {
-		return nil
-	}
-	err := ws.Warm(ctx, workspace.Command{Args: args, Dir: s.dir, Env: s.env})
-	var f *pipeline.Fault
-	if err != nil && ctx.Err() == nil && !errors.As(err, &f) {
-		c.log.Debug("compile what the tests need", "error", err) // the suite's own command says what is wrong
-		return nil
-	}
-	return err
 }
 
 // execute runs a command of a suite and parses what it prints or leaves.

@@ -26,7 +26,7 @@ import (
 )
 
 // format is part of every key: environments that were made in another way are not used.
-const format = "3"
+const format = "4"
 
 // env is where the environment is while it is made, and when it is used.
 const env = workspace.EnvPath
@@ -37,6 +37,8 @@ type Host struct {
 	Registry map[string]string // address of the gateway by kind: go, npm, pypi, cargo, maven, rubygems, composer
 	SumDB    string            // Go's checksum database; empty: none is asked
 	Scripts  bool              // what a change adds may run scripts when it is installed
+	Compile  bool              // what is there is compiled ahead
+	Offline  bool              // nothing is installed, nor are the repository's own commands run
 }
 
 // Project is what one package manager installs at one place.
@@ -48,6 +50,7 @@ type Project struct {
 	Lacks   string // why it cannot be installed; then nothing is run
 
 	steps []string          // of the base, for a shell
+	ahead string            // compiles what is there, after all steps, and runs none of it; it may fail
 	check string            // a command of the work tree that fails where what is locked does not suffice; "": inputs alone decide that
 	more  []string          // what brings it in line with a change's inputs; none: nothing can without running the change
 	locks []string          // files that more may write
@@ -96,7 +99,7 @@ func (p *Plan) Lacking() (out []string) {
 
 // Empty reports whether there is nothing to set up.
 func (p *Plan) Empty() bool {
-	return !slices.ContainsFunc(slices.Concat(p.Own, p.Projects), func(p *Project) bool { return p.Lacks == "" && len(p.steps) > 0 })
+	return !slices.ContainsFunc(slices.Concat(p.Own, p.Projects), func(p *Project) bool { return p.ahead != "" || p.Lacks == "" && len(p.steps) > 0 })
 }
 
 // Inputs are the files that decide what is installed, sorted.
@@ -125,6 +128,7 @@ func (p *Plan) Use() []string {
 // Commit is what of a commit's files a plan is made of.
 type Commit struct {
 	Files []string
+	Tests []string                                        // commands that test it, if it says so
 	Read  func(paths []string) (map[string][]byte, error) // what is not there is left out
 }
 
@@ -154,13 +158,17 @@ func Find(c Commit, set config.Setup, host Host) (*Plan, error) {
 		return nil, fmt.Errorf("read manifests: %w", err)
 	}
 	p := &Plan{host: host, keep: slices.Concat(set.Cache, usual)}
-	if set.Installs() {
-		for _, find := range []func() []*Project{f.golang, f.node, f.python, f.cargo, f.maven, f.gradle, f.ruby, f.php} {
+	installs := set.Installs() && !host.Offline
+	p.Projects = f.golang(installs, c.Tests)
+	if installs {
+		for _, find := range []func() []*Project{f.node, f.python, f.cargo, f.maven, f.gradle, f.ruby, f.php} {
 			p.Projects = append(p.Projects, find()...)
 		}
 	}
-	if p.Own, err = f.own(c, set); err != nil {
-		return nil, err
+	if !host.Offline {
+		if p.Own, err = f.own(c, set); err != nil {
+			return nil, err
+		}
 	}
 	p.text = f.text
 	p.Key = p.key(f.text)
@@ -175,7 +183,7 @@ func (p *Plan) key(texts map[string][]byte) string {
 		fmt.Fprintf(sum, "%s %q\n", tool, p.host.Tools[tool])
 	}
 	for _, one := range slices.Concat(p.Own, p.Projects) {
-		fmt.Fprintf(sum, "%s %q %q %q %q %q\n", one.Manager, one.Dir, one.Lacks, one.steps, one.use, one.stage)
+		fmt.Fprintf(sum, "%s %q %q %q %q %q %q\n", one.Manager, one.Dir, one.Lacks, one.steps, one.use, one.stage, one.ahead)
 	}
 	for _, name := range p.Inputs() {
 		fmt.Fprintf(sum, "%q %d\n%s", name, len(texts[name]), texts[name])

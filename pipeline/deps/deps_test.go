@@ -19,7 +19,7 @@ import (
 
 // everything is a machine that has all.
 func everything() Host {
-	h := Host{Tools: map[string]string{}, Registry: map[string]string{}}
+	h := Host{Compile: true, Tools: map[string]string{}, Registry: map[string]string{}}
 	for _, tool := range []string{"go", "npm", "node", "python3", "pip", "cargo", "mvn", "gradle", "bundle", "ruby", "php", "composer"} {
 		h.Tools[tool] = "1"
 	}
@@ -47,7 +47,9 @@ func commit(files map[string]string) Commit {
 
 func find(t *testing.T, files map[string]string, set config.Setup, h Host) *Plan {
 	t.Helper()
-	p, err := Find(commit(files), set, h)
+	c := commit(files)
+	c.Tests = []string{"make", "go test -v -race -tags 'a,b' ./...", "go test --tags=c -tags=$(id)", "pytest -race"}
+	p, err := Find(c, set, h)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +69,8 @@ func TestFind(t *testing.T) {
 		{"nothing", map[string]string{"README.md": "", "main.c": ""}, nil},
 		{"a Go module", map[string]string{"go.mod": "module m\n\nrequire x v1.0.0\n", "testdata/m/go.mod": "require y v1"}, []string{"go: go mod download"}},
 		{"modules beside each other", map[string]string{"go.mod": "module m\n", "tools/go.mod": "require x v1"}, []string{"go: ", "go in tools: go mod download"}},
-		{"a vendored module", map[string]string{"go.mod": "require x v1", "vendor/modules.txt": ""}, nil},
+		{"a vendored module", map[string]string{"go.mod": "require x v1", "vendor/modules.txt": ""}, []string{"go: "}},
+		{"tests with flags", map[string]string{"go.mod": "module m\n"}, []string{"go: in '' ' -race -tags a,b' ' --tags=c'; do"}},
 		{"a workspace", map[string]string{"go.work": "use ./a", "a/go.mod": "require x v1"}, []string{"go: go mod download"}},
 		{"npm", map[string]string{"package.json": npmNeeds, "package-lock.json": "{}"}, []string{"npm: npm ci"}},
 		{"npm without a lock file", map[string]string{"package.json": npmNeeds}, []string{"npm: npm install --no-package-lock"}},
@@ -91,7 +94,7 @@ func TestFind(t *testing.T) {
 		var got []string
 		p := find(t, tt.files, config.Setup{}, everything())
 		for _, one := range slices.Concat(p.Own, p.Projects) {
-			got = append(got, one.String()+": "+strings.Join(one.steps, "; "))
+			got = append(got, one.String()+": "+strings.Join(one.steps, "; ")+one.ahead)
 		}
 		for i := range max(len(got), len(tt.want)) {
 			if i >= len(got) || i >= len(tt.want) {

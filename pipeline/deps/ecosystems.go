@@ -11,13 +11,42 @@ import (
 	"forge/pipeline/workspace"
 )
 
-// golang finds Go modules, those of a workspace as one. All share one module cache.
-func (f *finder) golang() (out []*Project) {
+// goCompile compiles what is there, as tests and vet do, and runs none of it. Go
+// would remove what it compiled a while ago, and mark what it uses by its time, for which an
+// overlay copies it: both end with times that are yet to come.
+const goCompile = `{ all=$(go list -m -f '{{.Dir}}/...'); for flags in ''FLAGS; do go vet $flags $all
+go test -count=1 -exec=true -cover $flags $all || go test -count=1 -exec=true $flags $all; done
+find "$GOCACHE" -type f -exec touch -t 203701010000 {} +; } >/dev/null 2>&1`
+
+// goFlag is a flag by which Go compiles something else.
+var goFlag = lazyregexp.New(`\s--?(?:race|msan|asan|trimpath|tags[ =]['"]?[\w.,-]+)`)
+
+// goFlags are those flags of the commands of tests by which Go compiles something else.
+func goFlags(commands []string) (out string) {
+	for _, c := range commands {
+		if flags := goFlag.FindAllString(c, -1); flags != nil && strings.Contains(c, "go test") {
+			out += " '" + strings.NewReplacer("'", "", `"`, "").Replace(strings.Join(flags, "")) + "'"
+		}
+	}
+	return out
+}
+
+// golang finds Go modules, those of a workspace as one. All share one module cache, and one
+// cache of what is compiled. Without installing, what is compiled is kept all the same.
+func (f *finder) golang(installs bool, tests []string) (out []*Project) {
 	mods := func(base string) bool { return strings.HasPrefix(base, "go.") }
 	add := func(dir, from string) {
-		p := &Project{Manager: "go", Dir: dir, From: from, Inputs: f.inputs(dir, mods), Lacks: f.lacks("go", "go", "install Go"),
-			steps: []string{"go mod download", "find " + env + "/go/cache/download -name '*.zip' -delete"}, // their content is there
-			use:   []string{"GOMODCACHE=" + env + "/go"}}
+		p := &Project{Manager: "go", Dir: dir, From: from, Inputs: f.inputs(dir, mods), use: []string{"GOCACHE=" + env + "/go-build"}}
+		out = append(out, p)
+		if f.host.Compile && f.host.Tools["go"] != "" {
+			p.ahead = strings.Replace(goCompile, "FLAGS", goFlags(tests), 1)
+		}
+		if !installs || f.in(dir, "vendor/modules.txt") {
+			return
+		}
+		p.Lacks = f.lacks("go", "go", "install Go")
+		p.steps = []string{"go mod download", "find " + env + "/go/cache/download -name '*.zip' -delete"} // their content is there
+		p.use = append(p.use, "GOMODCACHE="+env+"/go")
 		if from == "go.mod" && !strings.Contains(f.textOf(dir, "go.mod"), "require") {
 			p.steps = nil // a change may need something
 		}
@@ -29,15 +58,13 @@ func (f *finder) golang() (out []*Project) {
 		} else {
 			p.more, p.locks = p.steps[:1], []string{"go.work.sum"}
 		}
-		out = append(out, p)
 	}
 	spaces := f.topmost("go.work")
 	for _, dir := range spaces {
 		add(dir, "go.work")
 	}
 	for _, dir := range f.dirs("go.mod") {
-		if !f.in(dir, "vendor/modules.txt") &&
-			!slices.ContainsFunc(spaces, func(space string) bool { return below(dir, space) }) {
+		if !slices.ContainsFunc(spaces, func(space string) bool { return below(dir, space) }) {
 			add(dir, "go.mod")
 		}
 	}

@@ -49,7 +49,7 @@ func (p *Plan) Make(ctx context.Context, in workspace.Installer) (*Tree, error) 
 			return nil, err
 		}
 		if len(tree.Failed) == 0 {
-			return tree, p.kept(ctx, in, tree)
+			return tree, p.compiled(ctx, in, tree, p.Projects)
 		}
 		for i := range tree.Failed {
 			tree.Failed[i].Other = true
@@ -63,10 +63,21 @@ func (p *Plan) Make(ctx context.Context, in workspace.Installer) (*Tree, error) 
 			return nil, err
 		}
 	}
-	return tree, p.kept(ctx, in, tree)
+	return tree, p.compiled(ctx, in, tree, p.Projects)
 }
 
-func (p *Plan) kept(ctx context.Context, in workspace.Installer, tree *Tree) (err error) {
+// compiled keeps what was set up, and what is compiled with it.
+func (p *Plan) compiled(ctx context.Context, in workspace.Installer, tree *Tree, projects []*Project) (err error) {
+	for _, one := range projects {
+		if one.ahead == "" {
+			continue
+		}
+		r, err := in.Run(ctx, workspace.Command{Dir: one.Dir, Args: []string{"/bin/sh", "-c", one.ahead}, Env: p.environ(), Timeout: timeout})
+		if err != nil {
+			return fmt.Errorf("compile %s: %w", one, err)
+		}
+		tree.Seconds += r.Duration.Round(10 * time.Millisecond).Seconds()
+	}
 	tree.Left, err = in.Keep(ctx, p.keep)
 	return err
 }
@@ -74,11 +85,11 @@ func (p *Plan) kept(ctx context.Context, in workspace.Installer, tree *Tree) (er
 // all installs what can be. A project that fails does not keep the others from being installed.
 func (p *Plan) all(ctx context.Context, in workspace.Installer, tree *Tree, projects []*Project) error {
 	for _, one := range projects {
-		if one.Lacks != "" {
-			tree.Failed = append(tree.Failed, Failure{Project: one.String(), Why: one.Lacks, Lacks: true})
+		if len(one.steps) == 0 {
 			continue
 		}
-		if len(one.steps) == 0 {
+		if one.Lacks != "" {
+			tree.Failed = append(tree.Failed, Failure{Project: one.String(), Why: one.Lacks, Lacks: true})
 			continue
 		}
 		ok, err := p.run(ctx, in, tree, one, one.steps, nil)
@@ -146,6 +157,9 @@ func (p *Plan) Update(ctx context.Context, in workspace.Installer, projects []*P
 		quiet = nil
 	}
 	for _, one := range projects {
+		if len(one.more) == 0 && len(one.steps) == 0 {
+			continue
+		}
 		if len(one.more) == 0 {
 			tree.Failed = append(tree.Failed, Failure{Project: one.String(), Lacks: true,
 				Why: "the change edits " + one.From + ", and " + one.Manager + " would run what it says: the tests see what the base branch has. `install_scripts` in the server's settings allows it"})
@@ -159,7 +173,7 @@ func (p *Plan) Update(ctx context.Context, in workspace.Installer, projects []*P
 			tree.Projects = append(tree.Projects, one.String())
 		}
 	}
-	return tree, p.kept(ctx, in, tree)
+	return tree, p.compiled(ctx, in, tree, projects)
 }
 
 // Locks are the lock files that bringing projects in line may have written.

@@ -5,8 +5,6 @@ import "forge/pipeline/workspace"
 // Where things are inside the sandbox.
 const (
 	boxTree    = workspace.TreePath
-	boxCache   = "/gocache"
-	boxSeed    = "/seed"
 	boxMods    = "/gomodcache"
 	boxScratch = "/scratch"
 	boxHome    = "/home/sbx"

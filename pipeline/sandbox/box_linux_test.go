@@ -18,7 +18,7 @@ import (
 // too, so that nothing inside shows that they are gone.
 func TestBoxArguments(t *testing.T) {
 	w := &worker{setup: setup{
-		Dir: "/state/trees/run-1", Seed: "/state/seeds/x", Etc: "/state/etc", Toolchains: []string{"/opt/go"}, ModCache: "/mods",
+		Dir: "/state/trees/run-1", Etc: "/state/etc", Toolchains: []string{"/opt/go"}, ModCache: "/mods",
 	}}
 	w.tree = &tree{dir: "/state/trees/run-1/tree"}
 	const locks = `--unshare-user
@@ -52,9 +52,7 @@ func TestBoxArguments(t *testing.T) {
 --size 67108864 --tmpfs /home/sbx
 --ro-bind /opt/go /opt/go
 --ro-bind /mods /gomodcache
---ro-bind /state/seeds/x /seed
---bind /state/trees/run-1/cache /gocache
---bind /state/trees/run-1/tmp /scratch
+--bind /state/trees/run-1/copies/tmp /scratch
 `
 	for _, tt := range []struct {
 		name string
@@ -148,8 +146,8 @@ func TestConfinement(t *testing.T) {
 		{"user and group", "id -u; id -g; id -G", "1000\n1000\n1000\n"},
 		{"sizes", "df -B1 --output=size,target /dev/shm /tmp $HOME | tail -n 3 | sed 's/^ *//'",
 			"67108864 /dev/shm\n268435456 /tmp\n67108864 /home/sbx\n"},
-		{"read-only", "awk '$2 == \"/\" || $2 == \"/usr\" || $2 == \"/dev\" || $2 == \"/seed\" {print $2, substr($4, 1, 2)}' /proc/mounts | sort",
-			"/ ro\n/dev ro\n/seed ro\n/usr ro\n"},
+		{"read-only", "awk '$2 == \"/\" || $2 == \"/usr\" || $2 == \"/dev\" {print $2, substr($4, 1, 2)}' /proc/mounts | sort",
+			"/ ro\n/dev ro\n/usr ro\n"},
 		{"limits", "awk '/core file|file size|open files|cpu time|processes/ {print $(NF-2), $(NF-1)}' /proc/self/limits",
 			"600 600\n7340032 7340032\n0 0\n99 99\n88 88\n"},
 		{"capabilities", "grep -c '^Cap[A-Za-z]*:.0000000000000000$' /proc/self/status", "5\n"},

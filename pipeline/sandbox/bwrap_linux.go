@@ -133,7 +133,7 @@ func (w *worker) boxArgs(c workspace.Command, dir string) ([]string, []layered) 
 		"--proc", "/proc", "--dev", "/dev", "--size", "67108864", "--tmpfs", "/dev/shm", "--remount-ro", "/dev",
 		"--size", "268435456", "--tmpfs", "/tmp", "--size", "67108864", "--tmpfs", boxHome,
 	)
-	at := places{home: boxHome, tmp: "/tmp", scratch: boxScratch, cache: boxCache}
+	at := places{home: boxHome, tmp: "/tmp", scratch: boxScratch, cache: boxScratch + "/go-build"}
 	if w.making != nil || len(w.env.Lowers) > 0 {
 		at.home = boxDeps
 	}
@@ -144,10 +144,8 @@ func (w *worker) boxArgs(c workspace.Command, dir string) ([]string, []layered) 
 		args = append(args, "--ro-bind", w.ModCache, boxMods)
 		at.mods = boxMods
 	}
-	args = append(args,
-		"--ro-bind", w.Seed, boxSeed, "--bind", w.private(), boxCache, "--bind", w.scratch(), boxScratch,
-	)
 	env, overlays := w.envArgs()
+	args = append(args, "--bind", w.scratch(), boxScratch)
 	args = append(append(args, env...), "--chdir", path.Join(boxTree, dir))
 	args = append(args, "--remount-ro", "/")
 	for _, kv := range w.withEnv(w.commandEnv(at), c.Env) {

@@ -12,7 +12,7 @@ for dir in "$HOME/.npm/_cacache" "$HOME/.cache/pip" "$HOME/.cargo/registry" "$HO
 	"$HOME/.local/lib/python3.11/site-packages" "$HOME/.local/share/pnpm/store" "$HOME/.m2/repository" "$HOME/.gradle/caches" "$HOME/.yarn/berry/cache" \
 	"$HOME/.bundle/cache" "$HOME/.composer/cache" "$HOME/.nuget/packages" "$HOME/go/pkg/mod" \
 	"$XDG_CACHE_HOME/pip" "$XDG_CACHE_HOME/uv" "$XDG_CACHE_HOME/node" "$XDG_CACHE_HOME/go-build" "$XDG_CACHE_HOME/ms-playwright" \
-	"$GOCACHE/00" "$GOTMPDIR/pip" "$TMPDIR/npm" /dev/shm/cache /seed/x /deps/cargo /deps/node /deps/python /gomodcache/cache /usr/lib/node_modules/x \
+	"$GOCACHE/00" "$GOTMPDIR/pip" "$TMPDIR/npm" /dev/shm/cache /deps/cargo /deps/node /deps/python /gomodcache/cache /usr/lib/node_modules/x \
 	node_modules/.cache/babel node_modules/evil node_modules/.vite target/debug/deps target/.fingerprint __pycache__ .venv/lib .pytest_cache/v .tox/py .eslintcache.d \
 	.next/cache .turbo .nx/cache .parcel-cache .gradle build/classes .mypy_cache vendor/bundle .yarn/cache; do
 	mkdir -p "$dir" 2>/dev/null && echo poison >"$dir/planted" && echo "planted $dir"
@@ -24,12 +24,12 @@ true`
 
 const findPlanted = `
 find / -xdev \( -name planted -o -name .npmrc -o -name pip.conf -o -name .yarnrc -o -name .pydistutils.cfg \) 2>/dev/null
-for dir in "$HOME" "$XDG_CACHE_HOME" "$GOCACHE" "$GOTMPDIR" "$TMPDIR" /dev/shm /seed /work /scratch /deps; do
+for dir in "$HOME" "$XDG_CACHE_HOME" "$GOCACHE" "$GOTMPDIR" "$TMPDIR" /dev/shm /work /scratch /deps; do
 	find "$dir" -name planted 2>/dev/null; done; true`
 
 // A cache that a command filled is used by nothing that is judged afterwards: it is gone
 // after the next checkout, and another workspace never sees it. That holds for every
-// tool's, by where they can lie, as TestCachesCannotBePoisoned shows it for Go's.
+// tool's, by where they can lie.
 func TestNoCacheOutlivesACheckout(t *testing.T) {
 	needBwrap(t)
 	ignored := "node_modules/\ntarget/\n__pycache__/\n.venv/\n*.d/\n.*cache/\n.tox/\n.next/\n.turbo/\n.nx/\nbuild/\n.gradle/\nvendor/\n.yarn/\n"

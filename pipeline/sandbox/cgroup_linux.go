@@ -220,7 +220,7 @@ func (w *Workspace) enterGroup() (*os.File, error) {
 		return nil, err
 	}
 	w.held = append(w.held, hold(w.grp))
-	dir, err := openCacheDir(unix.AT_FDCWD, filepath.Join(w.grp, workerGroup))
+	dir, err := openNoFollow(unix.AT_FDCWD, filepath.Join(w.grp, workerGroup))
 	if err == nil {
 		inGroup(w.cmd, dir)
 	}
@@ -281,7 +281,7 @@ func newGroup(run string, n int, l Limits) (*group, error) {
 		}
 	}
 	var err error
-	g.file, err = openCacheDir(unix.AT_FDCWD, g.dir)
+	g.file, err = openNoFollow(unix.AT_FDCWD, g.dir)
 	return g, err
 }
 

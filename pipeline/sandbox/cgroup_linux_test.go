@@ -182,7 +182,7 @@ func TestCgroupEnds(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(run, workerGroup), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		at, err := openCacheDir(-1, filepath.Join(run, workerGroup))
+		at, err := openNoFollow(-1, filepath.Join(run, workerGroup))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -69,13 +69,9 @@ func (w *worker) runLocked(ctx context.Context, c workspace.Command, dir string)
 	if err := w.mayLimit(); err != nil {
 		return workspace.Result{}, err
 	}
-	if err := w.layCache(); err != nil {
-		return workspace.Result{}, err
-	}
 	if err := w.layCopies(); err != nil {
 		return workspace.Result{}, err
 	}
-	w.used = true
 	wall := w.Limits.Wall
 	if c.Timeout > 0 {
 		wall = min(wall, c.Timeout)
@@ -301,7 +297,7 @@ func (w *worker) prepare(ctx context.Context, c workspace.Command, dir string) (
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir = filepath.Join(w.tree.dir, dir)
 	tmp := w.scratch()
-	cmd.Env = append(w.commandEnv(places{home: tmp, tmp: tmp, scratch: tmp, cache: w.private(), mods: w.ModCache}), c.Env...)
+	cmd.Env = append(w.commandEnv(places{home: tmp, tmp: tmp, scratch: tmp, cache: w.GoCache, mods: w.ModCache}), c.Env...)
 	cmd.Env = append(cmd.Env, markName+"="+w.Mark)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error {
@@ -314,16 +310,16 @@ func (w *worker) prepare(ctx context.Context, c workspace.Command, dir string) (
 
 // places are the directories that a command is told of, as it sees them.
 type places struct {
-	home, tmp, scratch, cache, mods string
+	home, tmp, scratch, cache, mods string // cache is Go's
 }
 
 // commandEnv is a command's whole environment, but for its own additions.
 func (w *worker) commandEnv(p places) []string {
 	env := []string{
 		"PATH=" + w.path(), "HOME=" + p.home, "TMPDIR=" + p.tmp, "GOTMPDIR=" + p.scratch, "LANG=C.UTF-8",
-		"GOCACHE=" + path.Join(p.cache, goCache), "GOPATH=" + path.Join(p.home, "go"), "GOFLAGS=-buildvcs=false",
+		"GOCACHE=" + p.cache, "GOPATH=" + path.Join(p.home, "go"), "GOFLAGS=-buildvcs=false",
 		"GOPROXY=off", "GOSUMDB=off", "GOTOOLCHAIN=local", "GOTELEMETRY=off", "GOENV=off",
-		"XDG_CACHE_HOME=" + path.Join(p.cache, "xdg"), "CI=true",
+		"XDG_CACHE_HOME=" + path.Join(p.scratch, "xdg"), "CI=true",
 	}
 	if p.mods != "" {
 		env = append(env, "GOMODCACHE="+p.mods)

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -43,7 +42,7 @@ const maxDeps = 20 << 30
 
 // depsDir is where a repository's environment of that key is kept.
 func (w *Workspace) depsDir(key string) string {
-	return w.m.path("deps", filepath.Base(w.seed), dirName(key))
+	return w.m.path("deps", dirName(w.open.Cache), dirName(key))
 }
 
 // Installed returns the description of a kept environment.
@@ -85,7 +84,11 @@ func (w *Workspace) Install(ctx context.Context, o workspace.Installation) error
 		return err
 	}
 	defer unlock()
-	if about, ok := w.Installed(o.Key); ok && (o.Stale == nil || !o.Stale(about)) {
+	fresh := func() bool {
+		about, ok := w.Installed(o.Key)
+		return ok && (o.Stale == nil || !o.Stale(about))
+	}
+	if fresh() {
 		return nil
 	}
 	exe, err := w.m.visibleExe()
@@ -106,7 +109,7 @@ func (w *Workspace) Install(ctx context.Context, o workspace.Installation) error
 		in.Lowers = w.layersOf(o.From)
 	}
 	about, err := o.Make(ctx, &installer{w, in})
-	if err != nil {
+	if err != nil || fresh() { // another process was quicker
 		return err
 	}
 	if under {
@@ -126,10 +129,11 @@ func (w *Workspace) makeDeps(key string) (string, error) {
 	if err := os.MkdirAll(filepath.Dir(w.depsDir(key)), 0o711); err != nil {
 		return "", err
 	}
-	dir, err := os.MkdirTemp(w.m.path("deps"), "new-")
+	dir, err := os.MkdirTemp(w.m.path("deps"), making)
 	if err != nil {
 		return "", err
 	}
+	w.held = append(w.held, hold(dir))
 	err = os.Chmod(dir, 0o711)
 	for _, name := range []string{homeDir, workDir} {
 		if err == nil {
@@ -196,29 +200,21 @@ func (w *Workspace) Use(ctx context.Context, key string, env []string) error {
 	if err := w.call(ctx, "use", e, nil); err != nil {
 		return err
 	}
-	w.m.mu.Lock()
-	defer w.m.mu.Unlock()
-	if w.m.depsUse == nil {
-		w.m.depsUse = map[string]int{}
-	}
-	for _, dir := range w.deps {
-		w.m.depsUse[dir]--
-	}
-	w.deps = e.Lowers
-	for _, dir := range w.deps {
-		w.m.depsUse[dir]++
-	}
+	w.m.useDeps(w, e.Lowers)
 	return nil
 }
 
-// leaveDeps ends a workspace's use.
-func (m *Manager) leaveDeps(w *Workspace) {
+// useDeps notes which environments a workspace uses from now on.
+func (m *Manager) useDeps(w *Workspace, dirs []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, dir := range w.deps {
 		m.depsUse[dir]--
 	}
-	w.deps = nil
+	w.deps = dirs
+	for _, dir := range w.deps {
+		m.depsUse[dir]++
+	}
 }
 
 // lockDeps has one installation under a key at a time. Who waits for it can give up.
@@ -370,13 +366,4 @@ func (i *installer) Keep(ctx context.Context, named []string) (left []string, er
 	p := i.in
 	p.Named = named
 	return left, i.w.call(ctx, "keep", p, &left)
-}
-
-// unmarshal reads a call's parameters.
-func unmarshal[T any](method string, params json.RawMessage) (T, error) {
-	var p T
-	if err := json.Unmarshal(params, &p); err != nil {
-		return p, fmt.Errorf("%s: %w", method, err)
-	}
-	return p, nil
 }

@@ -8,9 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileClock is what files get their times from.
-const fileClock = unix.CLOCK_REALTIME_COARSE
-
 // timesOf are the times of a file's last change: of its content, and of anything about it.
 func timesOf(st *syscall.Stat_t) (mtime, ctime syscall.Timespec) { return st.Mtim, st.Ctim }
 

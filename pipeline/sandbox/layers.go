@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -29,10 +30,6 @@ type environment struct {
 func (w *worker) use(ctx context.Context, e environment) error {
 	w.command.Lock()
 	defer w.command.Unlock()
-	if !slices.Equal(w.env.Lowers, e.Lowers) {
-		w.retire()
-		w.copied = nil
-	}
 	w.env = e
 	w.tree.show(e.Lowers)
 	if len(e.Lowers) > 0 {
@@ -204,34 +201,40 @@ func (t *tree) moveTo(name, dir string) error {
 	return unix.Renameat(int(parent.Fd()), path.Base(name), unix.AT_FDCWD, to)
 }
 
-// copies holds what commands write of an environment: the upper layers of overlays, or
-// copies where the kernel has none.
+// copies holds what commands write beside the work tree: scratch files, and the upper layers
+// of overlays, or copies where the kernel has none.
 func (w *worker) copies() string { return filepath.Join(w.Dir, "copies") }
 
-// layCopies makes the directories that commands write environments in, unless they are
-// there and no command of an earlier checkout has seen them.
+func (w *worker) scratch() string { return filepath.Join(w.copies(), "tmp") }
+
+// layCopies makes the directories that commands write in, unless they are there for the same
+// environments and no command of an earlier checkout has seen them. The caller holds the
+// command lock.
 func (w *worker) layCopies() error {
 	lowers := w.lowers()
-	if len(lowers) == 0 || slices.Equal(w.copied, lowers) {
+	if w.laid && slices.Equal(w.copied, lowers) {
 		return nil
 	}
-	if err := removeTree(w.copies()); err != nil {
+	// What is old is removed later on, which takes as long as making the new.
+	old := filepath.Join(w.Dir, "old-"+rand.Text())
+	_ = os.Chmod(w.copies(), 0o700) // what a command has shut does not let itself be moved
+	if err := os.Rename(w.copies(), old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("take copies away: %w", err)
 	}
-	names := []string{"", homeDir, "home.work", "home.merged", "tree.work", "tree.merged", workDir}
-	for _, name := range names {
+	go func() { _ = removeTree(old) }() // the workspace's end removes what is left
+	for _, name := range []string{"", "tmp", homeDir, "home.work", "home.merged", "tree.work", "tree.merged", workDir} {
 		if err := os.Mkdir(filepath.Join(w.copies(), name), 0o700); err != nil {
 			return fmt.Errorf("make copies: %w", err)
 		}
 	}
-	if !w.overlays {
+	if len(lowers) > 0 && !w.overlays {
 		for _, name := range []string{homeDir, workDir} {
 			if err := copyTree(filepath.Join(lowers[0], name), filepath.Join(w.copies(), name)); err != nil {
 				return fmt.Errorf("copy what is installed: %w", err)
 			}
 		}
 	}
-	w.copied = lowers
+	w.laid, w.copied = true, lowers
 	return nil
 }
 

@@ -10,9 +10,6 @@ import (
 	"forge/pipeline"
 )
 
-// nothing is the program that does nothing.
-const nothing = "/bin/true"
-
 // rlimits are prlimit's arguments. How many processes there may be is counted per
 // sandbox inside one, but per user of the whole machine outside.
 func (w *worker) rlimits() []string {

@@ -54,7 +54,7 @@ func (t *Tree) Dir() string { return t.worker.tree.dir }
 // Close lets go of the directory; its files stay.
 func (t *Tree) Close() error { return t.worker.tree.root.Close() }
 
-// Checkout is [Workspace.Checkout], but for build caches: there are none.
+// Checkout is [Workspace.Checkout].
 func (t *Tree) Checkout(ctx context.Context, sha string) error {
 	return t.worker.tree.checkout(ctx, sha)
 }

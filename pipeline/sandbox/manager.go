@@ -94,7 +94,7 @@ func setDefault[T int | int64 | float64 | time.Duration](field *T, value T) {
 
 // Options say where workspaces live and what they may use.
 type Options struct {
-	Dir        string   // state directory: work trees and build caches; made when missing, never one that others use
+	Dir        string   // state directory: work trees and environments; made when missing, never one that others use
 	Exe        string   // the forge binary
 	Args       []string // that make it a worker; empty: {"worker"}
 	Bridge     []string // that make it a bridge to registries; empty: {"bridge"}
@@ -128,14 +128,12 @@ type Manager struct {
 	probe1    sync.Mutex // one probe at a time
 
 	mu     sync.Mutex
-	probed time.Time      // when the last good probe was; zero after a sandbox error
-	seeds  map[string]int // how many workspaces use a seed
-	copied bool           // this program lies where a sandbox can be shown it
+	probed time.Time // when the last good probe was; zero after a sandbox error
+	copied bool      // this program lies where a sandbox can be shown it
 
-	maxSeeds  int64          // bytes of all kept build caches
-	maxDeps   int64          // bytes of all trees of dependencies
-	depsUse   map[string]int // how many workspaces use a tree of dependencies
-	depsLocks sync.Map       // path of a tree → chan struct{}, full while it is made
+	maxDeps   int64          // bytes of all environments
+	depsUse   map[string]int // how many workspaces use an environment
+	depsLocks sync.Map       // path of one → chan struct{}, full while it is made
 }
 
 // New checks the options and prepares the state directory. It does not probe the
@@ -151,7 +149,7 @@ func New(o Options) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{dir: o.Dir, exe: o.Exe, args: o.Args, bridge: o.Bridge, uid: -1, gid: -1, log: o.Log, now: time.Now, maxSeeds: maxSeeds, maxDeps: maxDeps,
+	m := &Manager{dir: o.Dir, exe: o.Exe, args: o.Args, bridge: o.Bridge, uid: -1, gid: -1, log: o.Log, now: time.Now, maxDeps: maxDeps, depsUse: map[string]int{},
 		places: fair.New(o.AtOnce)}
 	if m.log == nil {
 		m.log = slog.New(slog.DiscardHandler)
@@ -187,18 +185,12 @@ func New(o Options) (*Manager, error) {
 
 // prepare makes the state directory: passable, not readable, for the worker.
 func (m *Manager) prepare() error {
-	for _, d := range []string{m.dir, m.path("trees"), m.path("seeds"), m.path("deps"), m.path("etc")} {
+	for _, d := range []string{m.dir, m.path("trees"), m.path("deps"), m.path("etc")} {
 		if err := os.MkdirAll(d, 0o711); err != nil {
 			return fmt.Errorf("make sandbox directory: %w", err)
 		}
 		if err := os.Chmod(d, 0o711); err != nil {
 			return fmt.Errorf("make sandbox directory: %w", err)
-		}
-	}
-	left, _ := filepath.Glob(m.path("deps", "new-*")) // installations that a crash cut off
-	for _, dir := range left {
-		if err := removeTree(dir); err != nil {
-			return fmt.Errorf("remove half-made dependencies: %w", err)
 		}
 	}
 	for name, text := range etcFiles {
@@ -221,37 +213,6 @@ func (m *Manager) Cgroups() error { return m.lacks }
 
 func (m *Manager) path(elem ...string) string {
 	return filepath.Join(append([]string{m.dir}, elem...)...)
-}
-
-// useSeed returns the directory of a kept build cache.
-func (m *Manager) useSeed(key string) string {
-	dir := m.path("seeds", dirName(key))
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.seeds == nil {
-		m.seeds = map[string]int{}
-	}
-	m.seeds[dir]++
-	now := m.now()
-	_ = os.Chtimes(dir, now, now) // where it is there already: what is used stays
-	return dir
-}
-
-// leaveSeed ends a use. One that has grown too big is begun anew, while nobody
-// has links to its files.
-func (m *Manager) leaveSeed(dir string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.seeds[dir]--; m.seeds[dir] > 0 {
-		return
-	}
-	delete(m.seeds, dir)
-	if seedSize(dir) < maxSeed {
-		return
-	}
-	if err := removeTree(dir); err != nil {
-		m.log.Warn("remove a build cache that is too big", "dir", dir, "error", err)
-	}
 }
 
 // findTools looks up bubblewrap, prlimit and the toolchains.
@@ -387,7 +348,7 @@ func (m *Manager) distrust() {
 
 var unsafeName = lazyregexp.New(`[^A-Za-z0-9._-]+`)
 
-// dirName makes a directory's name of a run's or cache's name.
+// dirName makes a directory's name of a run's, a repository's or an environment's.
 func dirName(name string) string {
 	name = strings.Trim(unsafeName.ReplaceAllString(name, "-"), ".-")
 	if name == "" {

@@ -15,6 +15,15 @@ import (
 // removeDepth is how many directories are open at the same time while a tree is removed.
 const removeDepth = 32
 
+// openNoFollow opens a directory that is one, and no link to one.
+func openNoFollow(at int, name string) (*os.File, error) {
+	fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
 // removeTree removes what commands left, however deep it is and whatever permissions
 // they took away in it. It follows no link, and has few descriptors open: what lies
 // deeper is moved to the top first.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -17,18 +16,17 @@ import (
 )
 
 const (
-	keepCaches  = 30 * 24 * time.Hour // build caches and dependencies that nothing has used for so long go
+	keepDeps    = 30 * 24 * time.Hour // environments that nothing has used for so long go
 	keepMirrors = 60 * 24 * time.Hour // mirrors likewise, and commits in them that nothing leads to: longer than any question waits
 	collectEach = 24 * time.Hour      // how often a mirror in use is packed
-	maxSeeds    = 20 << 30            // bytes of all build caches
-	making      = "new-"              // the name of a work tree until its process holds it
+	making      = "new-"              // the name of a work tree until its process holds it, and of an environment until it is kept
 )
 
 // hold marks a directory as used by this process, until the file is closed or the process
 // ends, in whatever way. nil where the file system knows no such marks: nothing is swept
 // there.
 func hold(dir string) *os.File {
-	f, err := openCacheDir(unix.AT_FDCWD, dir)
+	f, err := openNoFollow(unix.AT_FDCWD, dir)
 	if err != nil {
 		return nil
 	}
@@ -41,7 +39,7 @@ func hold(dir string) *os.File {
 
 // unused reports whether no process holds a directory. While the file is open, none can.
 func unused(dir string) (*os.File, bool) {
-	f, err := openCacheDir(unix.AT_FDCWD, dir)
+	f, err := openNoFollow(unix.AT_FDCWD, dir)
 	if err != nil {
 		return nil, false
 	}
@@ -53,31 +51,25 @@ func unused(dir string) (*os.File, bool) {
 }
 
 // Sweep removes what nothing needs any more: work trees that a process left which did not
-// end in order, and caches that nothing has used for a month, or that all together have
-// too much.
+// end in order, and environments that nothing has used for a month, or that all together
+// have too much.
 func (m *Manager) Sweep(ctx context.Context) error {
-	return errors.Join(m.sweepTrees(ctx), m.sweepSeeds(ctx), m.pruneDeps(m.now().Add(-keepCaches)))
+	return errors.Join(m.sweepTrees(ctx), m.pruneDeps(m.now().Add(-keepDeps)))
 }
 
 func (m *Manager) sweepTrees(ctx context.Context) error {
-	entries, err := os.ReadDir(m.path("trees"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("look for old work trees: %w", err)
-	}
+	trees, _ := filepath.Glob(m.path("trees", "*"))        // fails for a bad pattern alone
+	halves, _ := filepath.Glob(m.path("deps", making+"*")) // environments that were never finished
 	removed := 0
 	var errs []error
-	for _, e := range entries {
+	for _, dir := range slices.Concat(trees, halves) {
 		if ctx.Err() != nil {
 			break
 		}
-		info, err := e.Info()
-		if err != nil || strings.HasPrefix(e.Name(), making) && m.now().Sub(info.ModTime()) < time.Hour {
+		info, err := os.Lstat(dir)
+		if err != nil || strings.HasPrefix(filepath.Base(dir), making) && m.now().Sub(info.ModTime()) < time.Hour {
 			continue
 		}
-		dir := m.path("trees", e.Name())
 		f, ok := unused(dir)
 		if !ok {
 			continue
@@ -90,50 +82,6 @@ func (m *Manager) sweepTrees(ctx context.Context) error {
 		m.log.Info("work trees of an earlier process are removed", "trees", removed)
 	}
 	return errors.Join(errs...)
-}
-
-func (m *Manager) sweepSeeds(ctx context.Context) error {
-	entries, err := os.ReadDir(m.path("seeds"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("look for old build caches: %w", err)
-	}
-	type seed struct {
-		dir  string
-		used time.Time
-		size int64
-	}
-	var all []seed
-	var total int64
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil && info.IsDir() {
-			s := seed{m.path("seeds", e.Name()), info.ModTime(), diskUse(m.path("seeds", e.Name()))}
-			all, total = append(all, s), total+s.size
-		}
-	}
-	slices.SortFunc(all, func(a, b seed) int { return a.used.Compare(b.used) })
-	for _, s := range all {
-		if ctx.Err() != nil || total <= m.maxSeeds && m.now().Sub(s.used) < keepCaches {
-			return nil // all others were used later
-		}
-		m.mu.Lock() // no workspace of this process begins to use it
-		f, ok := unused(s.dir)
-		ok = ok && m.seeds[s.dir] == 0
-		if ok {
-			err = removeTree(s.dir)
-			total -= s.size
-		}
-		m.mu.Unlock()
-		if f != nil {
-			f.Close()
-		}
-		if err != nil {
-			return fmt.Errorf("remove an old build cache: %w", err)
-		}
-		if ok {
-			m.log.Info("a build cache is removed", "dir", s.dir, "bytes", s.size, "used", s.used)
-		}
-	}
-	return nil
 }
 
 // Collect removes mirrors that nothing has fetched into for two months; a run that needs

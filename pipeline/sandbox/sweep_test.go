@@ -3,7 +3,6 @@ package sandbox
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -83,8 +82,7 @@ func TestRemoveTree(t *testing.T) {
 }
 
 // At the start the work trees go that an earlier process left, and nothing that one uses;
-// caches go when nothing has used them for a month, or all have too much, the one that
-// was used least lately first.
+// environments go when nothing has used them for a month.
 func TestSweep(t *testing.T) {
 	f := newFixture(t, sources)
 	m := newManager(t, Options{Unsafe: true})
@@ -92,16 +90,17 @@ func TestSweep(t *testing.T) {
 	now := time.Now()
 	m.now = func() time.Time { return now }
 	left, begun := m.path("trees", "run-9-x"), m.path("trees", making+"y")
-	seeds := []string{m.path("seeds", "old"), m.path("seeds", "idle"), m.path("seeds", "new")}
-	for i, d := range append([]string{left, begun}, seeds...) {
-		if err := os.Mkdir(d, 0o700); err != nil {
+	half, old, idle := m.path("deps", making+"z"), m.path("deps", "x", "old"), m.path("deps", "x", "idle")
+	for i, d := range []string{left, begun, half, old, idle} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := writeFile(filepath.Join(d, "f"), strings.Repeat("x", 64<<10), 0o600); err != nil {
+		about := filepath.Join(d, aboutFile)
+		if err := writeFile(about, "{}", 0o600); err != nil {
 			t.Fatal(err)
 		}
-		at := now.Add(-[]time.Duration{0, 0, keepCaches + time.Hour, 2 * time.Hour, time.Hour}[i])
-		if err := os.Chtimes(d, at, at); err != nil {
+		at := now.Add(-[]time.Duration{0, 0, 0, keepDeps + time.Hour, time.Hour}[i])
+		if err := os.Chtimes(about, at, at); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -122,13 +121,10 @@ func TestSweep(t *testing.T) {
 	other := newManager(t, Options{Unsafe: true, Dir: m.dir}) // of another process: it knows nothing of what this one uses
 	other.now = m.now
 	sweep(other)
-	is(map[string]bool{w.dir: true, w.seed: true, left: false, begun: true, seeds[0]: false, seeds[1]: true, seeds[2]: true})
-	other.maxSeeds = diskUse(m.path("seeds")) - diskUse(seeds[1])
+	is(map[string]bool{w.dir: true, w.goCache: true, left: false, begun: true, half: true, old: false, idle: true})
+	now = now.Add(2 * keepDeps)
 	sweep(other)
-	is(map[string]bool{w.seed: true, seeds[1]: false, seeds[2]: true})
-	other.maxSeeds, now = 0, now.Add(2*keepCaches)
-	sweep(other)
-	is(map[string]bool{w.dir: true, w.seed: true, seeds[2]: false, begun: false})
+	is(map[string]bool{w.dir: true, w.goCache: false, idle: false, begun: false, half: false})
 	if err := w.Write(t.Context(), "new.txt", []byte("x")); err != nil {
 		t.Errorf("the work tree that is in use: %v", err)
 	}

@@ -34,9 +34,6 @@ func (w *worker) probe(ctx context.Context) error {
 	return err
 }
 
-// nothing is the program that does nothing.
-const nothing = "/usr/bin/true"
-
 // limited has a shell look a command up in the PATH that the command itself has.
 func (w *worker) limited(args []string) []string {
 	return append([]string{"/bin/sh", "-c", `exec "$@"`, "sh"}, args...)
@@ -104,9 +101,6 @@ func startBare(cmd *exec.Cmd) error { return cmd.Start() }
 // pathOf is where a worker finds its program.
 func pathOf(exe *os.File) string { return exe.Name() }
 
-// fileClock is what files get their times from.
-const fileClock = unix.CLOCK_REALTIME
-
 // timesOf are the times of a file's last change: of its content, and of anything about it.
 func timesOf(st *syscall.Stat_t) (mtime, ctime syscall.Timespec) { return st.Mtimespec, st.Ctimespec }
 
@@ -115,5 +109,5 @@ func openToRemove(at int, name string) (*os.File, error) {
 	if err := unix.Fchmodat(at, name, 0o700, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return nil, err
 	}
-	return openCacheDir(at, name)
+	return openNoFollow(at, name)
 }

@@ -68,13 +68,13 @@ func freeBytes(dir string) int64 {
 	return int64(st.Bavail) * int64(st.Bsize)
 }
 
-// outgrown reports whether the work tree, or the private cache, the scratch directory,
-// the copies and the environment that is made, have outgrown their limits. What cannot be counted counts as too much; a
+// outgrown reports whether the work tree, or what is written beside it and the
+// environment that is made, have outgrown their limits. What cannot be counted counts as too much; a
 // directory that a command took its own permissions from is counted by what became of
 // the disk since the worker began.
 func (w *worker) outgrown() bool {
 	over, hidden := w.tree.tooBig()
-	dirs := []string{w.private(), w.scratch(), w.copies()}
+	dirs := []string{w.copies()}
 	if w.making != nil { // set for as long as the command runs
 		dirs = append(dirs, w.making.Dir)
 	}
@@ -90,7 +90,7 @@ func (w *worker) outgrown() bool {
 		if err != nil {
 			return true
 		}
-		limits := w.Limits // a build cache has more and bigger files than the sources
+		limits := w.Limits // an environment has more and bigger files than the sources
 		limits.TreeBytes, limits.TreeFiles = 2*limits.TreeBytes, 4*limits.TreeFiles
 		much, shut := (&tree{root: root, dir: dir, limits: limits}).tooBig()
 		root.Close()

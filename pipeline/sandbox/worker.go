@@ -21,7 +21,6 @@ import (
 type setup struct {
 	Dir        string   `json:"dir"`     // holds the work tree, and what is thrown away with it
 	GitDir     string   `json:"git_dir"` // bare, only read
-	Seed       string   `json:"seed"`    // the repository's build cache, which no command writes
 	Mark       string   `json:"mark"`    // names this workspace in its commands' environment
 	Etc        string   `json:"etc"`     // our own passwd, group and so on
 	Git        string   `json:"git"`     // paths of tools
@@ -35,6 +34,7 @@ type setup struct {
 	Group      string   `json:"group"` // the workspace's control group; empty: commands have none
 	Protected  []string `json:"protected"`
 	Allow      []string `json:"allow"`
+	GoCache    string   `json:"go_cache,omitempty"`   // of the repository, where there is no sandbox
 	NoOverlay  bool     `json:"no_overlay,omitempty"` // tests: the kernel mounts none
 
 	noFilter bool // tests: start bubblewrap with an empty seccomp program
@@ -62,13 +62,11 @@ type worker struct {
 	setup
 	tree        *tree
 	git         git
-	freeAtFirst int64               // bytes of the disk when the work tree was empty
-	command     sync.Mutex          // one process at a time, so that all descendants are its own
-	laid        bool                // the private cache is there and may be used; under command
-	used        bool                // a command has seen it; under command
-	made        map[string]fileMark // the entries of Go's, as they were made; under command
-	ran         int                 // commands that had a control group; under command
-	inMemory    []string            // file systems that take memory, of the command that runs; under command
+	freeAtFirst int64      // bytes of the disk when the work tree was empty
+	command     sync.Mutex // one process at a time, so that all descendants are its own
+	laid        bool       // copies() is there, and no command of an earlier checkout has seen it; under command
+	ran         int        // commands that had a control group; under command
+	inMemory    []string   // file systems that take memory, of the command that runs; under command
 
 	env          environment  // what commands see; under command
 	making       *preparation // the environment that the command makes; under command
@@ -219,47 +217,39 @@ func (w *worker) handle(ctx context.Context, r request) (any, error) {
 	if w.tree == nil {
 		return nil, errors.New("the worker is not set up")
 	}
-	if r.Method == "run" || r.Method == "warm" {
-		c, err := unmarshal[workspace.Command](r.Method, r.Params)
-		if err != nil {
-			return nil, err
-		}
-		if r.Method == "warm" {
-			return nil, w.warm(ctx, c)
-		}
-		return w.run(ctx, c)
-	}
 	switch r.Method {
+	case "run":
+		return given(r, func(c workspace.Command) (any, error) { return w.run(ctx, c) })
 	case "use":
-		e, err := unmarshal[environment](r.Method, r.Params)
-		if err != nil {
-			return nil, err
-		}
-		return nil, w.use(ctx, e)
-	case "begin", "install", "stage", "keep":
-		p, err := unmarshal[preparation](r.Method, r.Params)
-		if err != nil {
-			return nil, err
-		}
-		switch r.Method {
-		case "begin":
-			return w.begin(ctx, p)
-		case "stage":
-			return nil, w.stage(p)
-		case "keep":
-			return w.keep(ctx, p)
-		}
-		return w.install(ctx, p)
+		return given(r, func(e environment) (any, error) { return nil, w.use(ctx, e) })
+	case "begin":
+		return given(r, func(p preparation) (any, error) { return w.begin(ctx, p) })
+	case "install":
+		return given(r, func(p preparation) (any, error) { return w.install(ctx, p) })
+	case "stage":
+		return given(r, func(p preparation) (any, error) { return nil, w.stage(p) })
+	case "keep":
+		return given(r, func(p preparation) (any, error) { return w.keep(ctx, p) })
 	}
-	p, err := unmarshal[pathParams](r.Method, r.Params)
-	if err != nil {
-		return nil, err
+	return given(r, func(p pathParams) (any, error) { return w.handlePath(ctx, r.Method, p) })
+}
+
+// given calls something with a call's parameters.
+func given[T any](r request, do func(T) (any, error)) (any, error) {
+	var p T
+	if err := json.Unmarshal(r.Params, &p); err != nil {
+		return nil, fmt.Errorf("%s: %w", r.Method, err)
 	}
-	switch r.Method {
+	return do(p)
+}
+
+// handlePath carries out a call that works on files or on history.
+func (w *worker) handlePath(ctx context.Context, method string, p pathParams) (any, error) {
+	switch method {
 	case "checkout":
 		w.command.Lock()
 		defer w.command.Unlock()
-		w.retire()
+		w.laid = false
 		return nil, w.tree.checkout(ctx, p.Path)
 	case "restore":
 		w.command.Lock()
@@ -290,5 +280,5 @@ func (w *worker) handle(ctx context.Context, r request) (any, error) {
 	case "probe":
 		return nil, w.probe(ctx)
 	}
-	return nil, fmt.Errorf("the worker knows no method %q", r.Method)
+	return nil, fmt.Errorf("the worker knows no method %q", method)
 }

@@ -29,19 +29,19 @@ const cancelGrace = 800 * time.Millisecond
 // Workspace is one worker process with its work tree. Calls may come from many
 // goroutines; commands are run one after the other.
 type Workspace struct {
-	m    *Manager
-	open workspace.OpenOptions // as it was opened
-	grp  string                // its control group; empty: none
-	held []*os.File            // the directories that are this process' own for now; see hold
-	dir  string                // holds the work tree, scratch files and the private cache; removed on Close
-	seed string                // of its caches
-	deps []string              // directories of the environments that it uses; under the manager's mutex
-	mark string                // in the environment of everything that it starts
-	cmd  *exec.Cmd
-	in   io.WriteCloser
-	out  *frameWriter
-	errs *tailWriter
-	log  *slog.Logger
+	m       *Manager
+	open    workspace.OpenOptions // as it was opened
+	grp     string                // its control group; empty: none
+	held    []*os.File            // the directories that are this process' own for now; see hold
+	dir     string                // holds the work tree and scratch files; removed on Close
+	goCache string                // Go's build cache, where there is no sandbox
+	deps    []string              // directories of the environments that it uses; under the manager's mutex
+	mark    string                // in the environment of everything that it starts
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	out     *frameWriter
+	errs    *tailWriter
+	log     *slog.Logger
 
 	mu      sync.Mutex
 	calls   map[uint64]chan response
@@ -81,14 +81,13 @@ func (m *Manager) open(ctx context.Context, o workspace.OpenOptions) (*Workspace
 	return w, nil
 }
 
-// makeDirs makes the work tree's directory and the kept build cache, both the worker's.
+// makeDirs makes the work tree's directory, and Go's build cache where there is no sandbox,
+// both the worker's.
 func (w *Workspace) makeDirs(o workspace.OpenOptions) error {
-	for _, d := range []string{w.m.path("trees"), w.m.path("seeds")} { // deleted from outside: the next work tree does without
-		if err := os.Mkdir(d, 0o711); err == nil {
-			w.log.Warn("made a directory of the sandbox again that was deleted", "dir", d)
-		} else if !errors.Is(err, fs.ErrExist) {
-			return err
-		}
+	if err := os.Mkdir(w.m.path("trees"), 0o711); err == nil { // deleted from outside
+		w.log.Warn("made a directory of the sandbox again that was deleted", "dir", w.m.path("trees"))
+	} else if !errors.Is(err, fs.ErrExist) {
+		return err
 	}
 	if err := checkRoom(w.m.path("trees"), w.m.setup.Limits.Reserve); err != nil {
 		return err
@@ -104,8 +103,15 @@ func (w *Workspace) makeDirs(o workspace.OpenOptions) error {
 		return err
 	}
 	w.dir, dir = named, named
-	w.seed = w.m.useSeed(o.Cache)
-	for _, d := range []string{w.seed, filepath.Join(dir, "tree"), dir} {
+	dirs := []string{filepath.Join(dir, "tree"), dir}
+	if w.m.setup.Unsafe { // a command can write anywhere: nothing is lost when all write one
+		w.goCache = w.depsDir("go-build")
+		if err := os.MkdirAll(filepath.Dir(w.goCache), 0o711); err != nil {
+			return err
+		}
+		dirs = append(dirs, w.goCache)
+	}
+	for _, d := range dirs {
 		if err := os.Mkdir(d, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
@@ -113,7 +119,9 @@ func (w *Workspace) makeDirs(o workspace.OpenOptions) error {
 			return err
 		}
 	}
-	w.held = append(w.held, hold(w.seed))
+	if w.goCache != "" {
+		return writeFile(filepath.Join(w.goCache, aboutFile), "{}", 0o600) // it ends as environments do
+	}
 	return nil
 }
 
@@ -169,7 +177,7 @@ func workerEnv(path string) []string {
 // begin tells the worker what it works on.
 func (w *Workspace) begin(ctx context.Context, o workspace.OpenOptions) error {
 	s := w.m.setup
-	s.Dir, s.GitDir, s.Seed, s.Mark, s.Group = w.dir, o.GitDir, w.seed, w.mark, w.grp
+	s.Dir, s.GitDir, s.GoCache, s.Mark, s.Group = w.dir, o.GitDir, w.goCache, w.mark, w.grp
 	s.Protected, s.Allow = o.Protected, o.Allow
 	if err := w.call(ctx, "setup", s, nil); err != nil {
 		return err
@@ -317,7 +325,7 @@ type pathParams struct {
 
 // Checkout makes the work tree be exactly that commit: what differs is replaced,
 // what is not in it is removed. Submodules are left as empty directories, and
-// nothing is converted. Build caches and scratch files are thrown away, too: what
+// nothing is converted. What commands wrote elsewhere is thrown away, too: what
 // commands did before it has no part in what commands do after it.
 func (w *Workspace) Checkout(ctx context.Context, sha string) error {
 	return w.call(ctx, "checkout", pathParams{Path: sha}, nil)
@@ -416,15 +424,6 @@ func (w *Workspace) Run(ctx context.Context, c workspace.Command) (workspace.Res
 	return r, err
 }
 
-// Warm compiles what a Go command is about to need that is not the repository's own,
-// which is the toolchain's library and modules from the module cache, and keeps it
-// for all workspaces with the same cache key. It runs nothing of the repository. It
-// costs next to nothing when there is nothing new, and does nothing where there is
-// no Go module. Without it that command compiles these packages for itself alone.
-func (w *Workspace) Warm(ctx context.Context, c workspace.Command) error {
-	return w.call(ctx, "warm", c, nil)
-}
-
 // Changes returns the files that differ from the checked-out commit, with their
 // content, sorted; new files that the repository ignores are left out. Anything
 // that is not a plain file is refused, and named.
@@ -488,10 +487,7 @@ func (w *Workspace) close() error {
 	for _, f := range w.held {
 		_ = f.Close() // of a nil one, too
 	}
-	if w.seed != "" {
-		w.m.leaveSeed(w.seed)
-		w.m.leaveDeps(w)
-	}
+	w.m.useDeps(w, nil)
 	if w.dir == "" {
 		return nil
 	}

@@ -47,8 +47,6 @@ type Workspace interface {
 	// Run runs a command. A command that fails is a result; the error is for what could not
 	// be run, a *pipeline.Fault of class sandbox when the sandbox itself failed.
 	Run(ctx context.Context, c Command) (Result, error)
-	// Warm compiles what a Go command is about to need that is not the repository's own.
-	Warm(ctx context.Context, c Command) error
 	// Close ends everything that was started, and removes the work tree.
 	Close() error
 }
@@ -119,7 +117,7 @@ type OpenOptions struct {
 	Name      string            // of the run; for people
 	GitDir    string            // the bare git directory to check out of; the worker only reads it
 	Commit    string            // SHA to check out; empty: none yet
-	Cache     string            // key of the kept build cache: one per repository, never shared between two
+	Cache     string            // key of its environments: one per repository, never shared between two
 	Protected []string          // globs that Write and Remove refuse, on top of the built-in ones; one that names a directory protects what is in it
 	Allow     []string          // globs that the operator opted in to although they are protected
 	Owners    map[string]string // whose the paths of a glob of Protected are, for people and models: "the module auth"

@@ -80,7 +80,7 @@ func openRepository(t *testing.T, m *sandbox.Manager, archive *txtar.Archive) wo
 	if cache == goCache {
 		warmGo(t, m)
 	}
-	ws, err := m.Open(t.Context(), workspace.OpenOptions{Name: "repository", Cache: cache})
+	ws, err := opened(t.Context(), m, workspace.OpenOptions{Name: "repository", Cache: cache})
 	if err != nil {
 		t.Fatal(err)
 	}

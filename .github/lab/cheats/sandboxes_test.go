@@ -68,7 +68,7 @@ type rooms struct {
 	c *corpus
 
 	mu   sync.Mutex
-	idle map[string][]workspace.Workspace // by their build cache: what compiles nothing starts without one
+	idle map[string][]workspace.Workspace // by their environment: what compiles nothing starts without one
 }
 
 func (r *rooms) open(ctx context.Context, sha string) (check.Tree, error) {
@@ -82,7 +82,7 @@ func (r *rooms) open(ctx context.Context, sha string) (check.Tree, error) {
 	if w != nil {
 		return &lent{w, r, key}, w.Checkout(ctx, sha)
 	}
-	w, err := r.m.Open(context.WithoutCancel(ctx), workspace.OpenOptions{Name: "corpus", GitDir: r.c.git, Commit: sha, Cache: key})
+	w, err := opened(context.WithoutCancel(ctx), r.m, workspace.OpenOptions{Name: "corpus", GitDir: r.c.git, Commit: sha, Cache: key})
 	return &lent{w, r, key}, err
 }
 
@@ -151,8 +151,8 @@ func (r *recordedTree) walk(dir string, files map[string]string) error {
 	return nil
 }
 
-// newManager is a manager of sandboxes. Its state directory outlives the test: a cold
-// build cache costs half a minute.
+// newManager is a manager of sandboxes. Its state directory outlives the test: to compile
+// what is imported costs half a minute.
 func newManager(t testing.TB) *sandbox.Manager {
 	t.Helper()
 	dir := filepath.Join("/tmp", "forge-check-test-"+strconv.Itoa(os.Geteuid())) // the worker's user must reach it
@@ -163,8 +163,21 @@ func newManager(t testing.TB) *sandbox.Manager {
 	return m
 }
 
-// The build caches: one for all that has Go, and one, which stays empty, for the rest.
+// Whose environment a workspace has: that of all that has Go, in which the standard library
+// is compiled, or none.
 const goCache, noCache = "go", "other"
+
+// compiled lets commands use what warmGo has compiled.
+var compiled = []string{"GOCACHE=/deps/go-build"}
+
+// opened opens a workspace with the environment that its files need.
+func opened(ctx context.Context, m *sandbox.Manager, o workspace.OpenOptions) (workspace.Workspace, error) {
+	w, err := m.Open(ctx, o)
+	if err == nil && o.Cache == goCache {
+		err = w.Use(ctx, goCache, compiled)
+	}
+	return w, err
+}
 
 func cacheFor(files map[string]string) string {
 	for name := range files {
@@ -187,17 +200,13 @@ func warmGo(t testing.TB, m *sandbox.Manager) {
 			t.Fatal(err)
 		}
 		defer ws.Close()
-		for name, text := range map[string]string{
-			"go.mod": "module example.com/warm\n\ngo 1.24\n",
-			"warm_test.go": "package warm\n\nimport (\n\t_ \"embed\"\n\t_ \"encoding/json\"\n\t_ \"flag\"\n\t_ \"os/exec\"\n\t_ \"path/filepath\"\n" +
-				"\t_ \"runtime/pprof\"\n\t_ \"testing\"\n)\n",
-		} {
-			if err := ws.Write(t.Context(), name, []byte(text)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := ws.Warm(t.Context(), workspace.Command{Args: []string{"go", "test", "./..."}, Dir: "."}); err != nil {
-			t.Log("no build cache: ", err)
+		err = ws.Install(t.Context(), workspace.Installation{Key: goCache, Make: func(ctx context.Context, in workspace.Installer) ([]byte, error) {
+			const packages = "embed encoding/json flag os/exec path/filepath runtime/pprof testing"
+			_, err := in.Run(ctx, workspace.Command{Args: []string{"sh", "-c", "go build " + packages + " && go vet " + packages}, Env: compiled})
+			return []byte("{}"), err
+		}})
+		if err != nil {
+			t.Fatal(err)
 		}
 	})
 }

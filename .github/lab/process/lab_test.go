@@ -140,9 +140,9 @@ func newLab(t *testing.T, o labOptions) *labTest {
 	return l
 }
 
-// buildCache is one build cache for all labs of this process: all hold the same
-// repository, and a cold cache costs ten seconds. FORGE_E2E_CACHE is one that stays.
-var buildCache = sync.OnceValues(func() (string, error) {
+// environments are those of all labs of this process: all hold the same repository, and
+// to compile its base costs ten seconds. FORGE_E2E_CACHE is a folder for some that stay.
+var environments = sync.OnceValues(func() (string, error) {
 	if dir := os.Getenv("FORGE_E2E_CACHE"); dir != "" {
 		return dir, os.MkdirAll(dir, 0o711)
 	}
@@ -152,7 +152,7 @@ var buildCache = sync.OnceValues(func() (string, error) {
 
 func (l *labTest) shareCache(state string) {
 	l.t.Helper()
-	cache, err := buildCache()
+	cache, err := environments()
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func (l *labTest) shareCache(state string) {
 			l.t.Fatal(err)
 		}
 	}
-	if err := os.Symlink(cache, filepath.Join(work, "seeds")); err != nil {
+	if err := os.Symlink(cache, filepath.Join(work, "deps")); err != nil {
 		l.t.Fatal(err)
 	}
 }

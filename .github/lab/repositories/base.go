@@ -49,7 +49,7 @@ func (p *player) base(ctx context.Context, clone string, toolchains []string, ou
 	}
 	x := phase.New(phase.Options{Spaces: spaces, Gateway: git, Log: log, Now: time.Now, TestTimeout: 20 * time.Minute,
 		Token: func(context.Context, pipeline.Repo) (string, error) { return "", nil },
-		Dependencies: phase.Dependencies{Registries: func(context.Context) (*registry.Gateway, string, error) {
+		Dependencies: phase.Dependencies{Compile: true, Registries: func(context.Context) (*registry.Gateway, string, error) {
 			return gateway, "sum.golang.org", nil
 		}}})
 	head, err := gitOutput(ctx, clone, "rev-parse", "HEAD")

@@ -99,7 +99,7 @@ func Command() *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as a line of JSON for each")
 	cmd.Flags().BoolVar(&base, "base", false, "set the newest commit up and run its tests as they stand, and no more")
 	cmd.Flags().StringSliceVar(&toolchains, "toolchain", nil, "a directory of tools besides those under /usr")
-	cmd.Flags().StringVar(&state, "state", "", "a folder for caches that stay: of packages and of what is compiled")
+	cmd.Flags().StringVar(&state, "state", "", "a folder for what stays: packages, and what repositories are set up with")
 	cmd.Flags().StringVar(&exe, "forge", "", "the program, for the processes that work in the sandbox (default: it is built)")
 	return cmd
 }
@@ -241,11 +241,11 @@ func (p *player) keepCaches(state string) error {
 	if err := os.Chmod(state, 0o711); err != nil {
 		return err
 	}
-	kept := filepath.Join(p.state, "seeds")
+	kept := filepath.Join(p.state, "deps")
 	if err := os.MkdirAll(kept, 0o711); err != nil {
 		return err
 	}
-	return os.Symlink(kept, filepath.Join(work, "seeds"))
+	return os.Symlink(kept, filepath.Join(work, "deps"))
 }
 
 // tape is a model whose implementer makes the commit's change.

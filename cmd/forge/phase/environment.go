@@ -26,6 +26,7 @@ type Dependencies struct {
 	// asked. nil: nothing is installed.
 	Registries func(ctx context.Context) (gateway *registry.Gateway, sumDB string, err error)
 	Scripts    bool // what a change adds may run scripts of its own
+	Compile    bool // the base is compiled ahead, without registries, too
 }
 
 const (
@@ -61,10 +62,10 @@ func (x *Executor) provide(ctx context.Context, run *pipeline.Run, ws workspace.
 	if err != nil {
 		return err
 	}
-	if x.o.Dependencies.Registries == nil {
-		if len(run.Config.Setup.Commands) > 0 {
-			misfits = append(misfits, "could not set up: this server installs nothing (`dependencies: off`, or there is no sandbox), so that setup.commands were not run")
-		}
+	if x.o.Dependencies.Registries == nil && len(run.Config.Setup.Commands) > 0 {
+		misfits = append(misfits, "could not set up: this server installs nothing (`dependencies: off`, or there is no sandbox), so that setup.commands were not run")
+	}
+	if x.o.Dependencies.Registries == nil && !x.o.Dependencies.Compile {
 		x.tell(run, sha, misfits)
 		return nil
 	}
@@ -128,6 +129,9 @@ func (x *Executor) environment(ctx context.Context, run *pipeline.Run, ws worksp
 	tree, _, err := u.carryOut(ctx, ws)
 	if err != nil {
 		return "", nil, nil, err
+	}
+	if x.o.Dependencies.Registries == nil {
+		return u.key, tree.Env, told, nil
 	}
 	told = append(told, "the change edits what is installed: "+strings.Join(slices.DeleteFunc(now.Inputs(), func(name string) bool { return !edited(name) }), ", "))
 	return u.key, tree.Env, append(told, came(tree)...), nil
@@ -195,7 +199,8 @@ func (x *Executor) setupOf(ctx context.Context, run *pipeline.Run, ws workspace.
 
 // planOf asks for tools and registries only where there is something to set up.
 func (x *Executor) planOf(ctx context.Context, run *pipeline.Run, ws workspace.Workspace, c deps.Commit) (*deps.Plan, error) {
-	p, err := deps.Find(c, run.Config.Setup, deps.Host{})
+	c.Tests = run.Config.Tests.Commands
+	p, err := deps.Find(c, run.Config.Setup, deps.Host{Offline: x.o.Dependencies.Registries == nil})
 	if err != nil || len(p.Projects)+len(p.Own) == 0 {
 		return p, err
 	}
@@ -208,19 +213,27 @@ func (x *Executor) planOf(ctx context.Context, run *pipeline.Run, ws workspace.W
 
 // host is what this machine offers to whoever installs.
 func (x *Executor) host(ctx context.Context, ws workspace.Workspace) (deps.Host, error) {
-	host := deps.Host{Registry: map[string]string{}, Scripts: x.o.Dependencies.Scripts}
-	gateway, sumDB, err := x.o.Dependencies.Registries(ctx)
+	host := deps.Host{Registry: map[string]string{}, Scripts: x.o.Dependencies.Scripts, Compile: x.o.Dependencies.Compile}
+	gateway, sumDB, err := x.registries(ctx)
 	if err != nil {
 		return host, err
 	}
-	host.SumDB = sumDB
+	host.SumDB, host.Offline = sumDB, gateway == nil
 	for _, k := range registry.Kinds() {
-		if gateway.Has(k) {
+		if gateway != nil && gateway.Has(k) {
 			host.Registry[string(k)] = k.URL()
 		}
 	}
 	host.Tools, err = x.hostTools(ctx, ws)
 	return host, err
+}
+
+// registries opens the gateway, nil where nothing is installed.
+func (x *Executor) registries(ctx context.Context) (*registry.Gateway, string, error) {
+	if x.o.Dependencies.Registries == nil {
+		return nil, "", nil
+	}
+	return x.o.Dependencies.Registries(ctx)
 }
 
 // hostTools are the package managers that commands can see.
@@ -266,25 +279,29 @@ func (x *Executor) openSetup(ctx context.Context, run *pipeline.Run, base string
 func (x *Executor) kept(ctx context.Context, run *pipeline.Run, ws workspace.Workspace, o workspace.Installation,
 	make func(context.Context, workspace.Installer) (*deps.Tree, error),
 ) (*deps.Tree, error) {
-	gateway, _, err := x.o.Dependencies.Registries(ctx)
+	gateway, _, err := x.registries(ctx)
 	if err != nil {
 		return nil, err
 	}
-	session, err := gateway.Open(x.o.Log.With("run", run.ID))
-	if err != nil {
-		return nil, err
-	}
-	defer session.Close()
-	o.Sockets, o.Stale = session.Dir(), x.stale
-	for _, k := range session.Kinds() {
-		o.Routes = append(o.Routes, workspace.Route{Port: k.Port(), Socket: k.SocketFile()})
+	o.Stale = x.stale
+	asked := func() registry.Report { return registry.Report{} }
+	if gateway != nil {
+		session, err := gateway.Open(x.o.Log.With("run", run.ID))
+		if err != nil {
+			return nil, err
+		}
+		defer session.Close()
+		o.Sockets, asked = session.Dir(), session.Report
+		for _, k := range session.Kinds() {
+			o.Routes = append(o.Routes, workspace.Route{Port: k.Port(), Socket: k.SocketFile()})
+		}
 	}
 	o.Make = func(ctx context.Context, in workspace.Installer) ([]byte, error) {
 		tree, err := make(ctx, in)
 		if err != nil {
 			return nil, err
 		}
-		report := session.Report()
+		report := asked()
 		tree.At, tree.Requests, tree.Bytes = x.o.Now(), report.Asked, report.Bytes
 		tree.Explain(slices.DeleteFunc(report.Failed, func(why string) bool { return !away(why) }), report.Absent)
 		return json.Marshal(tree)
@@ -298,7 +315,7 @@ func (x *Executor) kept(ctx context.Context, run *pipeline.Run, ws workspace.Wor
 	}
 	tree, err := deps.ReadTree(about)
 	if err == nil {
-		r := session.Report()
+		r := asked()
 		tree.Fetched = r.Fetched()
 		x.o.Log.Info("set up", "run", run.ID, "projects", strings.Join(tree.Projects, ", "), "failed", len(tree.Failed),
 			"ms", int64(tree.Seconds*1000), "requests", r.Requests, "asked", r.Asked, "bytes", r.Bytes, "fetched", tree.Fetched)

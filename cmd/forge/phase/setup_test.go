@@ -246,7 +246,7 @@ func TestAttacksOfSetupCommands(t *testing.T) {
 		{"a tool that is not there", []string{"true", "protoc-gen-nothing --go_out=."}, nil, "(setup.commands, command 2): `protoc-gen-nothing --go_out=.` ended with 127", "ls", "main.txt"},
 		{"a tool by name", []string{"protoc-gen-nothing"}, nil, "protoc-gen-nothing: not found\nA program that it needs is not on the server", "ls", "main.txt"},
 		{"the network", []string{"getent hosts example.com || (echo Could not resolve host: example.com >&2; exit 6)"}, nil, "Nothing but the server's registries is reached", "ls", "main.txt"},
-		{"writes outside", []string{"mkdir build; for f in /etc/x /usr/x /bin/x /run/x /x /seed/x /run/registries/x /home/x; do (echo x > $f) 2>/dev/null && echo $f >> build/wrote; done; echo tried > build/x"}, nil,
+		{"writes outside", []string{"mkdir build; for f in /etc/x /usr/x /bin/x /run/x /x /run/registries/x /home/x; do (echo x > $f) 2>/dev/null && echo $f >> build/wrote; done; echo tried > build/x"}, nil,
 			"installed dependencies (setup)", "cat build/*", "tried"},
 		{"reads the host", []string{"mkdir build; cat " + secret + " /etc/shadow /proc/1/environ > build/x 2>/dev/null; env >> build/x; true"}, nil, "installed dependencies (setup)",
 			"grep -c s3cret build/x; grep -c '^root:' build/x", "0\n0"},
@@ -382,9 +382,6 @@ func TestSetupIsTriedAgain(t *testing.T) {
 	kill()
 	if err := <-ended; err == nil {
 		t.Error("a setup that was cut off is no error")
-	}
-	if err := os.MkdirAll(filepath.Join(b.dir, "work", "deps", "new-killed", "tree"), 0o755); err != nil { // as a kill leaves it
-		t.Fatal(err)
 	}
 	b.spaces()
 	b.run.Config.Setup.Commands = []string{"mkdir -p build; echo whole > build/x"}

@@ -139,7 +139,7 @@ func (x *Executor) CloseAll() {
 	}
 }
 
-// cacheKey names a repository's build cache, which no other repository shares.
+// cacheKey names a repository's environments, which no other repository shares.
 func cacheKey(r pipeline.Repo) string {
 	if r.ID != 0 {
 		return fmt.Sprintf("repo-%d", r.ID)

@@ -175,8 +175,9 @@ func (a *App) executorOptions(o Options, agents *agent.Agent) phase.Options {
 			return phase.Identity{Name: "forge", Email: "forge@localhost"}, nil
 		},
 	}
+	x.Dependencies = phase.Dependencies{Compile: !o.Config.UnsafeNoSandbox && o.Workspaces == nil, Scripts: o.Config.InstallScripts}
 	if o.Config.Dependencies && !o.Config.UnsafeNoSandbox {
-		x.Dependencies = phase.Dependencies{Registries: newRegistries(o), Scripts: o.Config.InstallScripts}
+		x.Dependencies.Registries = newRegistries(o)
 	}
 	if a.GitHub != nil {
 		x.Token, x.Identity = a.GitHub.App.Token, a.GitHub.identity

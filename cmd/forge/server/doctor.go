@@ -241,7 +241,7 @@ func (d *doctor) room(dir string) {
 	case free < leastDisk:
 		d.say("disk", GradeBad, "make room, or move state_dir", "%s has %s free; runs stop below 512 MB", dir, size(free))
 	case free < enoughDisk:
-		d.say("disk", GradeWarn, "make room: dependencies and build caches take up to 30 GB", "%s has %s free", dir, size(free))
+		d.say("disk", GradeWarn, "make room: what repositories are set up with takes up to 20 GB", "%s has %s free", dir, size(free))
 	default:
 		d.ok("disk", "%s has %s free", dir, size(free))
 	}

@@ -4,7 +4,7 @@
 // A [Spaces] opens work trees in a temporary directory: real files and real git, by the
 // code that a worker runs, but in the test's own process. Commands are the tests' own: they
 // are answered by a function or run directly, with neither bubblewrap nor limits. What only
-// the sandbox can show (isolation, limits, installing dependencies, build caches) is not here.
+// the sandbox can show (isolation, limits, environments) is not here.
 package workspacetest
 
 import (
@@ -240,8 +240,6 @@ var path = sync.OnceValue(func() string {
 	}
 	return system
 })
-
-func (w *space) Warm(context.Context, workspace.Command) error { return nil }
 
 func (w *space) Close() error { return errors.Join(w.Tree.Close(), os.RemoveAll(w.dir)) }
 
