@@ -119,23 +119,29 @@ func TestSlowBody(t *testing.T) {
 func TestHeldInAll(t *testing.T) {
 	t.Parallel()
 	var b bodies
-	one, two := &buffer{}, &buffer{}
-	if no := b.take(one, maxHeld); no != nil {
+	read := func() (*buffer, *refusal) {
+		return b.read(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", strings.NewReader("12")), 10)
+	}
+	b.held.Store(maxHeld - 2)
+	one, no := read()
+	if no != nil {
 		t.Errorf("all of it: %+v", no)
 	}
-	if no := b.take(two, 1); no == nil || no.status != http.StatusServiceUnavailable {
-		t.Errorf("a byte more: %+v", no)
+	two, no := read()
+	if no == nil || no.status != http.StatusServiceUnavailable {
+		t.Errorf("bytes more: %+v", no)
 	}
 	b.release(one)
-	if no := b.take(two, 1); no != nil {
-		t.Errorf("once it is given back: %+v", no)
+	b.release(two)
+	if _, no = read(); no != nil {
+		t.Errorf("once they are given back: %+v", no)
 	}
 }
 
 // Every size comes through whole, with or without its length, and leaves nothing behind.
 func TestBodySizes(t *testing.T) {
 	t.Parallel()
-	for _, size := range []int{0, 1, firstRead - 1, firstRead, firstRead + 1, pooledBuffer - 1, pooledBuffer, pooledBuffer + 1, sourceBody - 1,
+	for _, size := range []int{0, 1, 4<<10 - 1, 4 << 10, 4<<10 + 1, pooled - 1, pooled, pooled + 1, sourceBody - 1,
 		sourceBody, sourceBody + 1, 2 * sourceBody} {
 		for _, known := range []bool{true, false} {
 			var b bodies

@@ -5,7 +5,6 @@ import "forge/pipeline/workspace"
 // Where things are inside the sandbox.
 const (
 	boxTree    = workspace.TreePath
-	boxMods    = "/gomodcache"
 	boxScratch = "/scratch"
 	boxHome    = "/home/sbx"
 )

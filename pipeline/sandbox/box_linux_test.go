@@ -18,7 +18,7 @@ import (
 // too, so that nothing inside shows that they are gone.
 func TestBoxArguments(t *testing.T) {
 	w := &worker{setup: setup{
-		Dir: "/state/trees/run-1", Etc: "/state/etc", Toolchains: []string{"/opt/go"}, ModCache: "/mods",
+		Dir: "/state/trees/run-1", Etc: "/state/etc", Toolchains: []string{"/opt/go"},
 	}}
 	w.tree = &tree{dir: "/state/trees/run-1/tree"}
 	const locks = `--unshare-user
@@ -51,7 +51,6 @@ func TestBoxArguments(t *testing.T) {
 --size 268435456 --tmpfs /tmp
 --size 67108864 --tmpfs /home/sbx
 --ro-bind /opt/go /opt/go
---ro-bind /mods /gomodcache
 --bind /state/trees/run-1/copies/tmp /scratch
 `
 	for _, tt := range []struct {

@@ -140,10 +140,6 @@ func (w *worker) boxArgs(c workspace.Command, dir string) ([]string, []layered) 
 	for _, dir := range w.Toolchains {
 		args = append(args, "--ro-bind", dir, dir)
 	}
-	if w.ModCache != "" {
-		args = append(args, "--ro-bind", w.ModCache, boxMods)
-		at.mods = boxMods
-	}
 	env, overlays := w.envArgs()
 	args = append(args, "--bind", w.scratch(), boxScratch)
 	args = append(append(args, env...), "--chdir", path.Join(boxTree, dir))

@@ -297,7 +297,7 @@ func (w *worker) prepare(ctx context.Context, c workspace.Command, dir string) (
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir = filepath.Join(w.tree.dir, dir)
 	tmp := w.scratch()
-	cmd.Env = append(w.commandEnv(places{home: tmp, tmp: tmp, scratch: tmp, cache: w.GoCache, mods: w.ModCache}), c.Env...)
+	cmd.Env = append(w.commandEnv(places{home: tmp, tmp: tmp, scratch: tmp, cache: w.GoCache}), c.Env...)
 	cmd.Env = append(cmd.Env, markName+"="+w.Mark)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error {
@@ -310,21 +310,17 @@ func (w *worker) prepare(ctx context.Context, c workspace.Command, dir string) (
 
 // places are the directories that a command is told of, as it sees them.
 type places struct {
-	home, tmp, scratch, cache, mods string // cache is Go's
+	home, tmp, scratch, cache string // cache is Go's
 }
 
 // commandEnv is a command's whole environment, but for its own additions.
 func (w *worker) commandEnv(p places) []string {
-	env := []string{
+	return []string{
 		"PATH=" + w.path(), "HOME=" + p.home, "TMPDIR=" + p.tmp, "GOTMPDIR=" + p.scratch, "LANG=C.UTF-8",
 		"GOCACHE=" + p.cache, "GOPATH=" + path.Join(p.home, "go"), "GOFLAGS=-buildvcs=false",
 		"GOPROXY=off", "GOSUMDB=off", "GOTOOLCHAIN=local", "GOTELEMETRY=off", "GOENV=off",
 		"XDG_CACHE_HOME=" + path.Join(p.scratch, "xdg"), "CI=true",
 	}
-	if p.mods != "" {
-		env = append(env, "GOMODCACHE="+p.mods)
-	}
-	return env
 }
 
 // flood counts the output of both streams, and calls over once when it is too much.

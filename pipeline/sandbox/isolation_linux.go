@@ -41,9 +41,6 @@ func (m *Manager) newIsolation(o Options) *isolation {
 		return nil
 	}
 	f := &isolation{bwrap: m.setup.Bwrap, hide: o.Secrets, work: m.dir, show: slices.Concat([]string{m.dir}, o.Shown, m.setup.Toolchains)}
-	if o.ModCache != "" {
-		f.show = append(f.show, o.ModCache)
-	}
 	if err := f.works(); err != nil {
 		m.log.Warn("what works on repositories is not kept from the server's files: it has the same user, and namespaces cannot be had", "error", err)
 		return nil

@@ -102,7 +102,6 @@ type Options struct {
 	Unsafe     bool     // no bubblewrap: commands run directly, as the worker's user. For the server's own configuration alone
 	Limits     Limits   //
 	Toolchains []string // directories of the host that commands see, read-only, with their bin directory in PATH; /usr and Go are there anyway
-	ModCache   string   // a GOMODCACHE that commands see, read-only; empty: none
 	Bwrap      string   // path of bubblewrap; empty: from PATH
 	Secrets    []string // files and directories that a worker which shares this process' user must not see
 	Shown      []string // directories below such that it reads all the same
@@ -237,12 +236,6 @@ func (m *Manager) findTools(o Options) error {
 			return err
 		}
 		s.addToolchain(dir)
-	}
-	if o.ModCache != "" {
-		if err := m.checkMount("module cache", o.ModCache); err != nil {
-			return err
-		}
-		s.ModCache = o.ModCache
 	}
 	return nil
 }

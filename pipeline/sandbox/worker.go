@@ -28,7 +28,6 @@ type setup struct {
 	Prlimit    string   `json:"prlimit"`
 	Toolchains []string `json:"toolchains"`
 	Bins       []string `json:"bins"` // their bin directories
-	ModCache   string   `json:"mod_cache"`
 	Unsafe     bool     `json:"unsafe"`
 	Limits     Limits   `json:"limits"`
 	Group      string   `json:"group"` // the workspace's control group; empty: commands have none

@@ -203,7 +203,7 @@ func TestSetupWithoutInstalling(t *testing.T) {
 	asked, no := len(b.requests()), false
 	b.run.Config.Setup.Install = &no
 	ws := b.open(b.shas[0])
-	if got := b.sees(ws, "cat out/env"); got != "/gomodcache http://127.0.0.1:4801" && got != "http://127.0.0.1:4801" || len(b.requests()) != asked {
+	if got := b.sees(ws, "cat out/env"); got != "http://127.0.0.1:4801" || len(b.requests()) != asked {
 		t.Errorf("tests see %q, told %s, asked %q", got, b.toldOf(b.shas[0]), b.requests())
 	}
 	b.o.Dependencies.Registries = nil

@@ -31,7 +31,7 @@ func newWorkspaces(o Options) (workspace.Workspaces, *sandbox.Gateway, error) {
 		}
 	}
 	spaces, err := sandbox.New(sandbox.Options{
-		Dir: filepath.Join(cfg.StateDir, "work"), Exe: exe, Unsafe: cfg.UnsafeNoSandbox, UID: uid, GID: gid, ModCache: modCache(), Log: o.Log, AtOnce: cfg.Parallel.Commands,
+		Dir: filepath.Join(cfg.StateDir, "work"), Exe: exe, Unsafe: cfg.UnsafeNoSandbox, UID: uid, GID: gid, Log: o.Log, AtOnce: cfg.Parallel.Commands,
 		Secrets: append([]string{cfg.StateDir, cfg.BackupDir, cfg.DatabaseURL.Reveal()}, cfg.SecretFiles...),
 		Shown:   []string{filepath.Join(cfg.StateDir, "git"), filepath.Join(cfg.StateDir, "registries")},
 		Limits:  sandbox.Limits{Wall: time.Duration(cfg.Run.Tests.TimeoutMinutes)*time.Minute + time.Minute}, // a suite's own limit fires first
@@ -73,13 +73,4 @@ func workerUser(name string) (uid, gid int, err error) {
 	uid, _ = strconv.Atoi(u.Uid)
 	gid, _ = strconv.Atoi(u.Gid)
 	return uid, gid, nil
-}
-
-// modCache is where modules lie that are already on this machine. The sandbox has
-// no network, so that what a repository needs must be there.
-func modCache() string {
-	if dir := os.Getenv("GOMODCACHE"); dir != "" {
-		return dir
-	}
-	return ""
 }
