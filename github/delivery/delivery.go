@@ -208,17 +208,10 @@ func unmarshal(event string, raw []byte, d *payload) error {
 	switch event {
 	case "issues", "issue_comment", "pull_request_review_comment", "pull_request_review", "pull_request_review_thread", "push", "pull_request",
 		"installation", "installation_repositories", "check_run", "check_suite", "workflow_run", "status", "delete", "merge_group", "repository":
-		part, err := deliveryShape.project(make([]byte, 0, 4<<10), raw)
-		if err != nil {
-			return err
-		}
-		return json.Unmarshal(part, d)
+		return json.Unmarshal(raw, d)
 	}
 	var c common
-	part, err := commonShape.project(nil, raw)
-	if err == nil {
-		err = json.Unmarshal(part, &c)
-	}
+	err := json.Unmarshal(raw, &c)
 	d.Action, d.Sender, d.Repository = c.Action, c.Sender, c.Repository
 	return err
 }

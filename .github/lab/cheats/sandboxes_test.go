@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -155,7 +156,7 @@ func (r *recordedTree) walk(dir string, files map[string]string) error {
 // what is imported costs half a minute.
 func newManager(t testing.TB) *sandbox.Manager {
 	t.Helper()
-	dir := filepath.Join("/tmp", "forge-check-test-"+strconv.Itoa(os.Geteuid())) // the worker's user must reach it
+	dir := filepath.Join("/tmp", fmt.Sprintf("forge-check-test-%d-%s", os.Geteuid(), runtime.Version())) // the worker's user must reach it
 	m, err := sandbox.New(sandbox.Options{Dir: dir, Exe: sandboxtest.Worker(t), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +203,7 @@ func warmGo(t testing.TB, m *sandbox.Manager) {
 		defer ws.Close()
 		err = ws.Install(t.Context(), workspace.Installation{Key: goCache, Make: func(ctx context.Context, in workspace.Installer) ([]byte, error) {
 			const packages = "embed encoding/json flag os/exec path/filepath runtime/pprof testing"
-			_, err := in.Run(ctx, workspace.Command{Args: []string{"sh", "-c", "go build " + packages + " && go vet " + packages}, Env: compiled})
+			_, err := in.Run(ctx, workspace.Command{Args: []string{"sh", "-c", "go build " + packages + " && go vet " + packages + "; find $GOCACHE -type f -exec touch -t 203701010000 {} +"}, Env: compiled})
 			return []byte("{}"), err
 		}})
 		if err != nil {

@@ -398,7 +398,7 @@ func (l *labTest) checkSecrets() {
 	look("the log", l.log())
 	files := 0
 	err := filepath.WalkDir(filepath.Join(l.dir, "state"), func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
+		if err != nil || !d.Type().IsRegular() || strings.HasSuffix(path, "/work/bin/forge") { // the program itself knows what secrets look like
 			return err
 		}
 		files++
