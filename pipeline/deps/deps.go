@@ -133,7 +133,7 @@ type Commit struct {
 }
 
 // usual are directories of installers, which not every repository ignores.
-var usual = []string{".venv", "venv", "node_modules"}
+var usual = []string{".venv", "venv", "node_modules", "vendor"}
 
 // finder reads one commit.
 type finder struct {

@@ -146,7 +146,7 @@ func (w *worker) keep(ctx context.Context, p preparation) (left []string, err er
 		}
 		slices.Sort(plain)
 		for _, name := range fresh {
-			if _, found := slices.BinarySearch(plain, name); !found || slices.Contains(p.Named, name) {
+			if _, found := slices.BinarySearch(plain, name); !found || slices.Contains(p.Named, name) || slices.Contains(p.Named, path.Base(name)) {
 				if err = t.moveTo(name, filepath.Join(p.Dir, workDir)); err != nil {
 					return nil, fmt.Errorf("keep %s: %w", name, err)
 				}
