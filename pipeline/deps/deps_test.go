@@ -253,7 +253,7 @@ func TestPython(t *testing.T) {
 			}
 		}
 		for mode, want := range map[string]string{"": tt.want, "names": tt.names} {
-			cmd := exec.Command("python3", "-c", pythonScript)
+			cmd := exec.Command("/usr/bin/env", "PATH=/usr/local/bin:/usr/bin:/bin", "python3", "-c", pythonScript) // the one that needs looks for
 			if mode != "" {
 				cmd.Args = append(cmd.Args, mode)
 			}
