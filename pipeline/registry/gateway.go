@@ -124,7 +124,7 @@ func (g *Gateway) tidy() error {
 		return nil
 	}
 	g.tidied = now
-	sweepSessions(now)
+	sweepSessions()
 	return errors.Join(g.cache.prune(), g.cache.pruneNames(now.Add(-keepNames)))
 }
 

@@ -790,7 +790,7 @@ func TestSessionsOfKilledProcesses(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	sweepSessions(time.Now())
+	sweepSessions()
 	for dir, want := range map[string]bool{dead: false, young: true, alive.Dir(): true} {
 		if _, err := os.Stat(dir); (err == nil) != want {
 			t.Errorf("%s: %v, want it there: %v", dir, err, want)

@@ -80,12 +80,12 @@ type Session struct {
 const sessionPrefix = "forge-registry-"
 
 // sweepSessions removes the directories of sessions whose process was killed: nothing
-// listens at any of their sockets. Those of the last hour are perhaps still being made.
-func sweepSessions(now time.Time) {
+// listens at any of their sockets. Those of the last hour, by the clock that files have, are perhaps still being made.
+func sweepSessions() {
 	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), sessionPrefix+"*")) // the pattern is well formed
 	for _, dir := range dirs {
 		info, err := os.Lstat(dir)
-		if err != nil || !info.IsDir() || now.Sub(info.ModTime()) < time.Hour {
+		if err != nil || !info.IsDir() || time.Since(info.ModTime()) < time.Hour {
 			continue
 		}
 		if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() {

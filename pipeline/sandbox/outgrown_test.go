@@ -27,8 +27,8 @@ func TestTooBig(t *testing.T) {
 		{"scratch", "copies/tmp", false, 10, 10_000, 0, true},
 		{"scratch may have twice as much", "copies/tmp", false, 10, 25_000, 0, false},
 		{"deep", "tree" + strings.Repeat("/d", maxDepth+2), false, 1000, 1 << 20, 0, true},
-		{"shut, with little", "tree/d", true, 10, 10_000, 0, false},
-		{"shut, and the disk filled", "tree/d", true, 10, 10_000, 1 << 40, true},
+		{"shut, with little", "tree/d", true, 10, 1 << 34, 0, false},
+		{"shut, and the disk filled", "tree/d", true, 10, 1 << 34, 1 << 40, true},
 	} {
 		w := &worker{setup: setup{Dir: t.TempDir(), Limits: Limits{TreeFiles: tt.files, TreeBytes: tt.bytes}}}
 		at := filepath.Join(w.Dir, tt.dir)
