@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -76,7 +77,7 @@ func (w *worker) outgrown() bool {
 	over, hidden := w.tree.tooBig()
 	dirs := []string{w.copies()}
 	if w.making != nil { // set for as long as the command runs
-		dirs = append(dirs, w.making.Dir)
+		dirs = append(dirs, filepath.Join(w.making.Dir, homeDir))
 	}
 	for _, dir := range dirs {
 		root, err := os.OpenRoot(dir)
