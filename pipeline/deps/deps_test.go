@@ -243,6 +243,7 @@ func TestPython(t *testing.T) {
 			"a>=1.2,<2 b[z]>=2.1.0,<2.2 pytest", "a>=1.2,<2 b[z]>=2.1.0,<2.2 pytest"},
 		{"lists", map[string]string{"requirements.txt": "a==1 # why\n-r base.txt\n./local\n--index-url http://evil\n", "base.txt": "b\n", "requirements-dev.txt": "c\n", "requirements-docs.txt": "d\n"},
 			"-r requirements-dev.txt -r requirements.txt", "c a==1 b"},
+		{"Pipenv", map[string]string{"Pipfile": "[packages]\na='*'\nb={version='>=2', extras=['z']}\n[dev-packages]\npytest='==8.1'\n"}, "a b[z]>=2 pytest==8.1", "a b[z]>=2 pytest==8.1"},
 		{"setup.cfg", map[string]string{"setup.cfg": "[metadata]\nname=x\n[options]\ninstall_requires=\n  a\n[options.extras_require]\ntests =\n  b\n"}, "-e .[tests]", "a b"},
 		{"setup.py and tox", map[string]string{"setup.py": "", "tox.ini": "[testenv]\ndeps =\n  pytest\n  py3: mock>=1\n  {toxinidir}\n"}, "-e . pytest mock>=1", "pytest mock>=1"},
 	} {

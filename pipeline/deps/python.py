@@ -15,11 +15,17 @@ TEST = re.compile(r"(unit-?)?tests?|testing|dev(el|elop|elopment)?|ci|all-?tests
 FILES = re.compile(r"(requirements([-_.](base|common|tests?|testing|dev(el|elopment)?|ci))?|(tests?|testing|dev(el|elopment)?|ci)[-_]requirements)\.(txt|in)")
 PLAIN = re.compile(r"[A-Za-z0-9][\w.-]*\s*(\[[\w.,\s-]*\])?\s*([<>=!~][^;@/]*)?(;.*)?")
 
-try:
-    with open("pyproject.toml", "rb") as f:
-        toml = tomllib.load(f)
-except FileNotFoundError:
-    toml = {}
+
+
+def read(path):
+    try:
+        with open(path, "rb") as f:
+            return tomllib.load(f)
+    except FileNotFoundError:
+        return {}
+
+
+toml = read("pyproject.toml")
 project, tool = toml.get("project", {}), toml.get("tool", {})
 poetry, hatch = tool.get("poetry", {}), tool.get("hatch", {}).get("envs", {})
 setup = configparser.ConfigParser(interpolation=None, strict=False)
@@ -111,6 +117,9 @@ for name in hatch:
     if name == "default" or TEST.fullmatch(name) or name == "hatch-test":
         for line in hatch[name].get("dependencies", []) + hatch[name].get("extra-dependencies", []):
             say(line)
+
+for part in ("packages", "dev-packages"):
+    poetry_table(read("Pipfile").get(part, {}))
 
 listed = [p for p in sorted(glob.glob("*")) if FILES.fullmatch(p)]
 listed += [p for p in sorted(glob.glob("requirements/*")) if FILES.fullmatch("requirements-" + os.path.basename(p)) or os.path.basename(p) in ("main.txt",)]
