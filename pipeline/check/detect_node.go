@@ -194,7 +194,7 @@ func runnerOf(command string) (runner string) {
 	return runner
 }
 
-// named are the scripts that a pattern of runAll names, in the order of the package.json where a map has one: by name.
+// named are the scripts that a pattern of runAll names, sorted.
 func (p *nodePackage) named(pattern string) (out []string) {
 	for _, name := range slices.Sorted(maps.Keys(p.Scripts)) {
 		if glob.Match(strings.ReplaceAll(pattern, ":", "/"), strings.ReplaceAll(name, ":", "/")) {

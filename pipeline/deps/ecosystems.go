@@ -1,6 +1,7 @@
 package deps
 
 import (
+	"cmp"
 	_ "embed"
 	"path"
 	"slices"
@@ -107,7 +108,7 @@ func (f *finder) node() (out []*Project) {
 		if inside && (lock == "" || beside(dir)) || err == nil && !needs {
 			continue
 		}
-		p := &Project{Manager: manager, Dir: dir, From: path.Join(dir, firstOf(lock, "package.json")), Lacks: f.lacks("npm", "npm", "install Node.js with npm"),
+		p := &Project{Manager: manager, Dir: dir, From: path.Join(dir, cmp.Or(lock, "package.json")), Lacks: f.lacks("npm", "npm", "install Node.js with npm"),
 			Inputs: f.inputs(dir, func(base string) bool {
 				return strings.Contains(base, "package") || strings.HasSuffix(base, "rc") || strings.HasPrefix(base, "pnpm") || strings.Contains(base, "yarn") || strings.HasSuffix(base, ".patch")
 			})}
@@ -118,13 +119,6 @@ func (f *finder) node() (out []*Project) {
 		out = append(out, p)
 	}
 	return out
-}
-
-func firstOf(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // publicHosts are npm's, as lock files name them.
@@ -146,13 +140,13 @@ func (f *finder) nodeSteps(p *Project, lock string, pkg *nodePackage) {
 	}
 	switch {
 	case p.Manager == "pnpm":
-		first := get("pnpm@" + firstOf(version, pnpmFor(f.textOf(p.Dir, lock))))
+		first := get("pnpm@" + cmp.Or(version, pnpmFor(f.textOf(p.Dir, lock))))
 		install := "pnpm install --store-dir " + env + "/pnpm --package-import-method copy "
 		p.use = append(p.use, "npm_config_manage_package_manager_versions=false")
 		p.steps = []string{first, install + "--frozen-lockfile || " + install + "--frozen-lockfile --ignore-scripts"}
 		p.more = []string{install + "--no-frozen-lockfile --ignore-pnpmfile --ignore-scripts"}
 	case p.Manager == "yarn" && strings.Contains(f.textOf(p.Dir, lock), "__metadata:"):
-		name := "@yarnpkg/cli-dist@" + firstOf(version, "4")
+		name := "@yarnpkg/cli-dist@" + cmp.Or(version, "4")
 		if strings.Contains(f.textOf(p.Dir, ".yarnrc.yml"), "yarnPath:") {
 			name = "yarn@1" // which becomes the one that the repository has
 		}
@@ -161,7 +155,7 @@ func (f *finder) nodeSteps(p *Project, lock string, pkg *nodePackage) {
 	case p.Manager == "yarn":
 		to := `sed -i -E "` + publicHosts + `" yarn.lock`
 		install := "yarn install --non-interactive --cache-folder " + env + "/yarn "
-		p.steps = []string{get("yarn@" + firstOf(version, "1")), "cp yarn.lock " + env + "/yarn.lock && " + to,
+		p.steps = []string{get("yarn@" + cmp.Or(version, "1")), "cp yarn.lock " + env + "/yarn.lock && " + to,
 			install + "--frozen-lockfile || " + install + "--frozen-lockfile --ignore-scripts", "mv " + env + "/yarn.lock yarn.lock"}
 		p.more = []string{to, install + "--ignore-scripts", `sed -i "s#$FORGE_REGISTRY_NPM/#https://registry.yarnpkg.com/#g" yarn.lock`}
 	case lock != "":

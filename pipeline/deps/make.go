@@ -1,6 +1,7 @@
 package deps
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -43,8 +44,9 @@ type Tree struct {
 // no fault of the repository.
 func (p *Plan) Make(ctx context.Context, in workspace.Installer) (*Tree, error) {
 	tree := &Tree{Env: p.Use()}
-	own := !slices.ContainsFunc(p.Own, func(o *Project) bool { return o.From != "setup.commands" })
-	if !own { // in place of what is found out
+	// Commands of the settings come after what the ecosystems install, others in place of it.
+	instead := slices.ContainsFunc(p.Own, func(o *Project) bool { return o.From != settingsCommands })
+	if instead {
 		if err := p.all(ctx, in, tree, p.Own); err != nil {
 			return nil, err
 		}
@@ -58,7 +60,7 @@ func (p *Plan) Make(ctx context.Context, in workspace.Installer) (*Tree, error) 
 	if err := p.all(ctx, in, tree, p.Projects); err != nil {
 		return nil, err
 	}
-	if own {
+	if !instead {
 		if err := p.all(ctx, in, tree, p.Own); err != nil {
 			return nil, err
 		}
@@ -189,7 +191,7 @@ func Locks(projects []*Project) (out []string) {
 // environ tells clients where the registries are, and what makes them quiet and alike. The
 // names with FORGE in them are for those whose clients have no variable of their own.
 func (p *Plan) environ() []string {
-	out := append(p.Use(), "TMPDIR=/scratch", "GOFLAGS=-modcacherw -buildvcs=false", "GOSUMDB="+firstOf(p.host.SumDB, "off"), "GONOSUMDB=", "GOPRIVATE=",
+	out := append(p.Use(), "TMPDIR=/scratch", "GOFLAGS=-modcacherw -buildvcs=false", "GOSUMDB="+cmp.Or(p.host.SumDB, "off"), "GONOSUMDB=", "GOPRIVATE=",
 		"CARGO_NET_OFFLINE=false", "npm_config_audit=false", "npm_config_fund=false", "npm_config_update_notifier=false", "npm_config_fetch_retries=0",
 		"HUSKY=0", "PUPPETEER_SKIP_DOWNLOAD=1", "PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1", "CYPRESS_INSTALL_BINARY=0", "ELECTRON_SKIP_BINARY_DOWNLOAD=1",
 		"YARN_ENABLE_TELEMETRY=0", "YARN_ENABLE_GLOBAL_CACHE=false", "YARN_UNSAFE_HTTP_WHITELIST=127.0.0.1", "COREPACK_ENABLE_STRICT=0",
@@ -273,7 +275,7 @@ func why(p *Project, step string, r workspace.Result) string {
 	case slices.ContainsFunc(unreached, func(word string) bool { return strings.Contains(low, word) }):
 		fix = "Nothing but the server's registries is reached (their addresses are in $FORGE_REGISTRY_GO, _NPM, _PYPI, _CARGO, _MAVEN, _RUBYGEMS and _COMPOSER): take it from there, or commit it."
 	case p.Manager == "setup":
-		fix = "Run it in a clean checkout of the base branch, then correct it in " + strings.Replace(p.From, "setup.commands", ".github/forge.yml", 1) + " there."
+		fix = "Run it in a clean checkout of the base branch, then correct it in " + strings.Replace(p.From, settingsCommands, ".github/forge.yml", 1) + " there."
 	}
 	command := strings.ReplaceAll(text.Clip(text.FirstLine(step), 80), "`", "'")
 	return strings.ToValidUTF8(strings.TrimSpace(fmt.Sprintf("`%s` %s: %s\n%s", command, end, errorLines(said), fix)), "�")

@@ -80,7 +80,8 @@ type Session struct {
 const sessionPrefix = "forge-registry-"
 
 // sweepSessions removes the directories of sessions whose process was killed: nothing
-// listens at any of their sockets. Those of the last hour, by the clock that files have, are perhaps still being made.
+// listens at any of their sockets. Those of the last hour, by the clock that files have, are
+// perhaps still being made.
 func sweepSessions() {
 	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), sessionPrefix+"*")) // the pattern is well formed
 	for _, dir := range dirs {

@@ -336,7 +336,7 @@ type preparation struct {
 	Name    string `json:"name,omitempty"` // of a file to be staged
 	Content []byte `json:"content,omitempty"`
 
-	Named []string `json:"named,omitempty"` // directories to be kept
+	Named []string `json:"named,omitempty"` // directories to be kept, by path or, wherever they are, by name
 }
 
 type installer struct {

@@ -40,7 +40,7 @@ type Installer interface {
 	// Stage writes a file below EnvPath.
 	Stage(ctx context.Context, name string, content []byte) error
 	// Keep takes out of the work tree what was left there and is ignored by the repository,
-	// or has a name. It returns what else was made or changed, which is not kept: some of it.
+	// or has one of some paths or names. It returns what else was made or changed, which is not kept: some of it.
 	Keep(ctx context.Context, named []string) (left []string, err error)
 }
 

@@ -30,9 +30,6 @@ func (p *player) base(ctx context.Context, clone string, toolchains []string, ou
 		defer os.RemoveAll(dir) //nolint:errcheck // of a folder for temporary files
 	}
 	log := slog.New(slog.DiscardHandler)
-	if os.Getenv("FORGE_LAB_LOG") != "" {
-		log = slog.New(slog.NewTextHandler(os.Stderr, nil))
-	}
 	limits := sandbox.DefaultLimits()
 	limits.Memory, limits.TreeFiles, limits.Wall, limits.CPU = 6<<30, 300_000, 20*time.Minute, 40*time.Minute
 	spaces, err := sandbox.New(sandbox.Options{Dir: filepath.Join(dir, "work"), Exe: p.exe, Log: log, Toolchains: toolchains, Limits: limits})

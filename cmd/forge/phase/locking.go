@@ -59,16 +59,10 @@ func (l *locking) bring(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, nil // whoever makes a commit of it says so
 	}
-	base := settled(l.run, l.run.Head)
-	before, err := l.x.setupOf(ctx, l.run, l.ws, base)
+	before, now, key, err := l.plans(ctx, changes)
 	if err != nil {
 		return nil, err
 	}
-	now, err := l.plan(ctx, changes)
-	if err != nil {
-		return nil, err
-	}
-	key := updateKey(before, now.Key+" "+sourcesOf(changes))
 	if key == l.done {
 		return l.wrong, nil
 	}
@@ -88,6 +82,7 @@ func (l *locking) bring(ctx context.Context) ([]string, error) {
 		l.wrong = []string{fmt.Sprintf("dependencies: registries were asked %d times in this phase, which is enough: do without what they do not have", maxLocks)}
 		return l.wrong, nil
 	}
+	base := settled(l.run, l.run.Head)
 	u := update{x: l.x, run: l.run, base: base, plan: now, projects: projects, key: key}
 	if !before.Empty() {
 		if _, err := l.x.setUp(ctx, l.run, l.ws, before, base); err != nil {
@@ -138,13 +133,19 @@ func (l *locking) take(ctx context.Context, tree *deps.Tree, locks map[string][]
 	if err != nil {
 		return nil, nil
 	}
-	now, err := l.plan(ctx, changes)
-	if err != nil {
-		return nil, err
-	}
-	before, err := l.x.setupOf(ctx, l.run, l.ws, settled(l.run, l.run.Head))
-	l.done = updateKey(before, now.Key+" "+sourcesOf(changes))
+	_, _, l.done, err = l.plans(ctx, changes)
 	return nil, err
+}
+
+// plans are those of the base and of the work tree, and the key of an update from one to the other.
+func (l *locking) plans(ctx context.Context, changes []workspace.Change) (before, now *deps.Plan, key string, err error) {
+	if before, err = l.x.setupOf(ctx, l.run, l.ws, settled(l.run, l.run.Head)); err != nil {
+		return nil, nil, "", err
+	}
+	if now, err = l.plan(ctx, changes); err != nil {
+		return nil, nil, "", err
+	}
+	return before, now, updateKey(before, now.Key+" "+sourcesOf(changes)), nil
 }
 
 // plan is that of the work tree.
