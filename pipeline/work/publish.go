@@ -161,11 +161,12 @@ func ambiguous(err error) bool {
 }
 
 // backoff is how long to wait after the nth failure in a row: 1 s, doubled each
-// time, with a fifth of jitter, and never less than the error itself asks for.
+// time, with a fifth of jitter, and never less than the error itself asks for. The engine's
+// clock knows no part of a microsecond: a wait with one would be waited for again and again.
 func (e *Engine) backoff(n int, err error) time.Duration {
 	d := min(time.Second<<min(max(n-1, 0), 20), maxBackoff)
 	d += time.Duration((e.Rand() - 0.5) * 0.4 * float64(d))
-	return max(d, retryAfter(err))
+	return max(d, retryAfter(err)).Round(time.Millisecond)
 }
 
 // hold keeps a run from publishing for d; 0 forgets that it failed.

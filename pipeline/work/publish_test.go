@@ -175,7 +175,7 @@ func TestRefusedPublicationIsTriedAgain(t *testing.T) {
 				e := newDriven(t, k, opts)
 				for n := 0; ; n++ {
 					v, err := e.advance(t.Context(), id, true)
-					if err != nil || n > 300 {
+					if err != nil || n > 60 {
 						t.Fatalf("%d turns, %+v: %v", n, v, err)
 					}
 					run := load(t, k, id)
