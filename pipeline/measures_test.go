@@ -6,6 +6,7 @@ import (
 
 	"forge/pipeline/config"
 	"forge/pipeline/measure"
+	"forge/pipeline/module"
 )
 
 // Tests that passed verify nothing while a gate that blocks has no value on their head,
@@ -42,6 +43,36 @@ func TestUnmeasuredGateStops(t *testing.T) {
 		g := act.Events[0].Data.Guard
 		if g == nil || g.Name != GuardUnclean || !strings.HasSuffix(g.Detail, "was not measured on this commit: "+c.want) {
 			t.Errorf("%s: %+v", c.name, g)
+		}
+	}
+}
+
+// Covers T3: what passes its tests and was read by nobody is put to a person, who is enough;
+// of a module the whole is read.
+func TestUnreadStops(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		change func(r *Run, it *Iteration)
+		asks   bool
+	}{
+		{"nobody has read it", func(*Run, *Iteration) {}, true},
+		{"the tests fail: that comes first", func(_ *Run, it *Iteration) { it.Tests.Failures = []Failure{{Test: "a"}} }, false},
+		{"a person has looked", func(_ *Run, it *Iteration) { it.Forced = true }, false},
+		{"a module", func(r *Run, _ *Iteration) { r.Part = &module.Of{} }, false},
+		{"somebody has read a part", func(_ *Run, it *Iteration) { it.Review.Reviewed = []string{"b.py"} }, false},
+	} {
+		r := &Run{ID: 1, State: StateRunning, Head: "head", Config: config.Default()}
+		it := &Iteration{Number: 1, Review: &Review{Head: "head", NotReviewed: []Skipped{{Path: "a.py", Why: "the model is asked for code alone"}}},
+			Tests: &TestReport{Head: "head", Total: 1, Passed: 1}}
+		c.change(r, it)
+		r.Iterations = []Iteration{*it}
+		asks := false
+		if act := r.wantsTests(it); act != nil && len(act.Events) > 0 && act.Events[0].Data.Guard != nil {
+			asks = act.Events[0].Data.Guard.Name == GuardHuman
+		}
+		if asks != c.asks {
+			t.Errorf("%s: a person is asked: %v", c.name, asks)
 		}
 	}
 }

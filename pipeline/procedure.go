@@ -253,6 +253,9 @@ func (r *Run) wantsTests(it *Iteration) *Action {
 	case len(r.unmeasured(t)) > 0:
 		return r.stopAt(Guard{Name: GuardUnclean, Phase: PhaseTest, Detail: "the tests passed, but what blocks was not measured on this commit: " +
 			strings.Join(r.unmeasured(t), ", ")})
+	case r.Part == nil && it.Review.Unread() && !r.looked(it):
+		return r.stopAt(Guard{Name: GuardHuman, Phase: PhaseTest, Detail: "The tests pass, but nobody has read the change: " +
+			text.Clip(it.Review.NotReviewed[0].Why, 200) + ". Tests show a part of what a task asks for: read it before it is called verified."})
 	}
 	return nil
 }

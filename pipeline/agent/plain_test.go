@@ -14,7 +14,6 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"forge/pipeline"
-	"forge/pipeline/config"
 	"forge/pipeline/role"
 )
 
@@ -125,7 +124,7 @@ func TestPlain(t *testing.T) {
 				t.Errorf("asked %+v", r)
 			}
 			review, usage, err := a.Review(t.Context(), ofPhase(pipeline.PhaseReview, 1))
-			if err != nil || usage.Calls > 0 || review.NeedsHuman != "" || !strings.HasPrefix(review.Summary, "Not reviewed: ") {
+			if err != nil || usage.Calls > 0 || !strings.HasPrefix(review.Summary, "Not reviewed: ") {
 				t.Errorf("reviewed %+v, %v", review, err)
 			}
 		})
@@ -151,21 +150,6 @@ func TestPlainLarge(t *testing.T) {
 	}
 	if asked := m.asked[0].Messages[0].Text; strings.Contains(asked, "other7") || !strings.Contains(asked, "def sub(a, b)") || len(asked) > 4000 {
 		t.Errorf("asked %d bytes: %s", len(asked), asked)
-	}
-}
-
-// TestPlainUnshown holds that a change which nobody reads and no test shows is not verified.
-func TestPlainUnshown(t *testing.T) {
-	t.Parallel()
-	run := plainRun()
-	run.Baseline.Failures = nil
-	a := newAgent(t, "openai/qwen2.5-coder:1.5b", &answering{}, func(o *Options) { o.Models[config.RoleReviewer] = "openai/qwen2.5-coder:1.5b" })
-	j := job(run, pipeline.PhaseRef{Phase: pipeline.PhaseReview, Iteration: 1}, nil, nil)
-	j.Diff = "diff --git a/calc.py b/calc.py\n--- a/calc.py\n+++ b/calc.py\n@@ -1 +1 @@\n-a\n+b\n"
-	run.Plan = &pipeline.Plan{Summary: "x"}
-	review, _, err := a.Review(t.Context(), j)
-	if err != nil || !strings.Contains(review.NeedsHuman, "no test that failed before") || len(review.NotReviewed) != 1 {
-		t.Errorf("%+v, %v", review, err)
 	}
 }
 

@@ -216,11 +216,11 @@ func (b *bench) prepare(ctx context.Context) (clean func(), err error) {
 
 // row is a line of the table: what came of some tasks.
 type row struct {
-	Model, Form                            string
-	Tasks, Verified, Hidden, Falsely, Lost int
-	Calls                                  int
-	Tokens, MicroUSD                       int64
-	Seconds                                float64
+	Model, Form                                    string
+	Tasks, Verified, Handed, Hidden, Falsely, Lost int
+	Calls                                          int
+	Tokens, MicroUSD                               int64
+	Seconds                                        float64
 }
 
 func (r *row) add(p Play) {
@@ -233,7 +233,7 @@ func (r *row) add(p Play) {
 	for _, c := range []struct {
 		is bool
 		n  *int
-	}{{p.Verified, &r.Verified}, {p.Hidden, &r.Hidden}, {p.Verified && !p.Hidden, &r.Falsely}} {
+	}{{p.Verified, &r.Verified}, {p.Handed, &r.Handed}, {p.Hidden, &r.Hidden}, {p.Verified && !p.Hidden, &r.Falsely}} {
 		if c.is {
 			*c.n++
 		}
@@ -243,9 +243,9 @@ func (r *row) add(p Play) {
 func show(out io.Writer, rows []row) {
 	t := table.NewWriter()
 	t.SetOutputMirror(out)
-	t.AppendHeader(table.Row{"model", "form", "tasks", "verified", "hidden tests passed", "verified falsely", "attempts lost", "steps", "tokens", "USD", "minutes"})
+	t.AppendHeader(table.Row{"model", "form", "tasks", "verified", "put to a person", "hidden tests passed", "verified falsely", "attempts lost", "steps", "tokens", "USD", "minutes"})
 	for _, r := range rows {
-		t.AppendRow(table.Row{r.Model, r.Form, r.Tasks, r.Verified, r.Hidden, r.Falsely, r.Lost, r.Calls, r.Tokens,
+		t.AppendRow(table.Row{r.Model, r.Form, r.Tasks, r.Verified, r.Handed, r.Hidden, r.Falsely, r.Lost, r.Calls, r.Tokens,
 			fmt.Sprintf("%.4f", float64(r.MicroUSD)/1e6), fmt.Sprintf("%.1f", r.Seconds/60)})
 	}
 	fmt.Fprintln(out)

@@ -32,6 +32,7 @@ type Play struct {
 	State    pipeline.State `json:"state"`
 	Ended    string         `json:"ended"` // why, or what a person is asked
 	Verified bool           `json:"verified"`
+	Handed   bool           `json:"handed"` // its tests pass, and a person is asked to read it
 	Hidden   bool           `json:"hidden"` // the hidden tests pass
 	Lost     int            `json:"lost"`   // attempts that ended in a fault
 	Calls    int            `json:"calls"`
@@ -94,6 +95,7 @@ func (b *bench) play(ctx context.Context, model, form string, t task) (out Play,
 	out.Calls, out.Tokens, out.MicroUSD = u.Calls, u.Input+u.Output, u.MicroUSD
 	if out.Ended = run.Ended; run.Gate() != nil {
 		out.Ended = run.Gate().Question
+		out.Handed = run.Unread() && run.Current().Tests != nil && run.Current().Tests.OK()
 	}
 	out.Ended = text.Clip(text.OneLine(out.Ended), 300)
 	out.Hidden, err = b.judge(ctx, filepath.Join(dir, "judge"), filepath.Join(repo, ".git"), run, t, log)
