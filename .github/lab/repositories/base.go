@@ -2,6 +2,7 @@ package repositories
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -10,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"forge/cmd/forge/demo"
 	"forge/cmd/forge/phase"
 	"forge/pipeline"
 	"forge/pipeline/config"
@@ -18,37 +18,86 @@ import (
 	"forge/pipeline/sandbox"
 )
 
-// base sets a clone's newest commit up and runs its tests as they stand, twice: the second
-// time finds what the first has left.
-func (p *player) base(ctx context.Context, clone string, toolchains []string, out io.Writer) error {
-	dir := p.state
-	if dir == "" {
-		var err error
-		if dir, err = demo.TempDir(); err != nil {
-			return err
-		}
-		defer os.RemoveAll(dir) //nolint:errcheck // of a folder for temporary files
-	}
+// tester sets commits up and runs their tests, without a run.
+type tester struct {
+	x  *phase.Executor
+	at map[string]string // clones with commits of the laboratory, by project
+}
+
+func (p *player) tester() (*tester, error) {
 	log := slog.New(slog.DiscardHandler)
 	limits := sandbox.DefaultLimits()
 	limits.Memory, limits.TreeFiles, limits.Wall, limits.CPU = 6<<30, 300_000, 20*time.Minute, 40*time.Minute
-	spaces, err := sandbox.New(sandbox.Options{Dir: filepath.Join(dir, "work"), Exe: p.exe, Log: log, Toolchains: toolchains, Limits: limits})
+	spaces, err := sandbox.New(sandbox.Options{Dir: p.spaces(), Exe: p.exe, Log: log, Toolchains: p.toolchains, Limits: limits})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	gateway, err := registry.New(registry.Options{Dir: filepath.Join(dir, "registries"), Registries: registry.Defaults(), Log: log})
+	gateway, err := registry.New(registry.Options{Dir: filepath.Join(p.state, "registries"), Registries: registry.Defaults(), Log: log})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	git, err := sandbox.NewGateway(sandbox.GatewayOptions{Dir: filepath.Join(dir, "mirrors"), AllowLocal: true, Log: log})
+	git, err := sandbox.NewGateway(sandbox.GatewayOptions{Dir: filepath.Join(p.state, "mirrors"), AllowLocal: true, Log: log})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	x := phase.New(phase.Options{Spaces: spaces, Gateway: git, Log: log, Now: time.Now, TestTimeout: 20 * time.Minute,
+	return &tester{at: map[string]string{}, x: phase.New(phase.Options{Spaces: spaces, Gateway: git, Log: log, Now: time.Now, TestTimeout: 20 * time.Minute,
 		Token: func(context.Context, pipeline.Repo) (string, error) { return "", nil },
-		Dependencies: phase.Dependencies{Compile: true, Registries: func(context.Context) (*registry.Gateway, string, error) {
+		Dependencies: phase.Dependencies{Compile: true, Toolchains: p.toolchains, Registries: func(context.Context) (*registry.Gateway, string, error) {
 			return gateway, "sum.golang.org", nil
-		}}})
+		}}})}, nil
+}
+
+// failing are the tests that fail when a commit is made on what was before it, and how many pass.
+func (t *tester) failing(ctx context.Context, dir, clone string, id int64, c commit) (failed map[string]bool, passed int, err error) {
+	at := t.at[clone]
+	if at == "" {
+		at = filepath.Join(dir, "clones", project(clone))
+		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+			return nil, 0, err
+		}
+		if _, err := git(ctx, clone, "clone", "--quiet", "--no-checkout", clone, at); err != nil && !errors.Is(err, os.ErrExist) {
+			return nil, 0, err
+		}
+		t.at[clone] = at
+	}
+	if _, err := git(ctx, at, "checkout", "--quiet", "--force", "--detach", c.SHA+"^"); err != nil {
+		return nil, 0, err
+	}
+	for name, text := range c.Change {
+		file := filepath.Join(at, filepath.FromSlash(name))
+		if text == nil {
+			err = os.Remove(file)
+		} else if err = os.MkdirAll(filepath.Dir(file), 0o755); err == nil {
+			err = os.WriteFile(file, []byte(*text), 0o644)
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+	}
+	if _, err := git(ctx, at, "add", "--all", "--force"); err != nil {
+		return nil, 0, err
+	}
+	if _, err := git(ctx, at, "-c", "user.name=lab", "-c", "user.email=lab@localhost", "commit", "--quiet", "--allow-empty", "--no-verify", "--message", c.Subject); err != nil {
+		return nil, 0, err
+	}
+	head, err := gitOutput(ctx, at, "rev-parse", "HEAD")
+	if err != nil {
+		return nil, 0, err
+	}
+	report, err := t.x.TryTests(ctx, pipeline.Repo{ID: id, Owner: "acme", Name: project(clone), CloneURL: at}, head, config.Default())
+	if err != nil {
+		return nil, 0, ctx.Err() // it cannot be tested: no test sees anything
+	}
+	failed = map[string]bool{}
+	for _, f := range report.Failures {
+		failed[f.Test] = true
+	}
+	return failed, report.Passed, nil
+}
+
+// base sets a clone's newest commit up and runs its tests as they stand, twice: the second
+// time finds what the first has left.
+func (t *tester) base(ctx context.Context, clone string, out io.Writer) error {
 	head, err := gitOutput(ctx, clone, "rev-parse", "HEAD")
 	if err != nil {
 		return err
@@ -56,7 +105,7 @@ func (p *player) base(ctx context.Context, clone string, toolchains []string, ou
 	repo := pipeline.Repo{Owner: "acme", Name: project(clone), CloneURL: clone}
 	for range 2 {
 		begun := time.Now()
-		report, err := x.TryTests(ctx, repo, head, config.Default())
+		report, err := t.x.TryTests(ctx, repo, head, config.Default())
 		seconds := time.Since(begun).Seconds()
 		switch {
 		case ctx.Err() != nil:

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"strings"
@@ -21,6 +22,7 @@ type commit struct {
 	Files        map[string]string  // before it
 	Change       map[string]*string // nil: removed
 	Tests        map[string]bool    // the files of Change that hold tests, or what tests read
+	Wrong        string             // what of Change is not as the commit has it
 }
 
 const (
@@ -120,6 +122,13 @@ func files(ctx context.Context, clone, sha string) (map[string]string, error) {
 		}
 		out[h.Name] = string(text)
 	}
+}
+
+// alone is a commit's tests without their code.
+func (c commit) alone() commit {
+	c.Change = maps.Clone(c.Change)
+	maps.DeleteFunc(c.Change, func(name string, _ *string) bool { return !c.Tests[name] })
+	return c
 }
 
 func git(ctx context.Context, clone string, args ...string) ([]byte, error) {

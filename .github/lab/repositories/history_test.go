@@ -64,7 +64,7 @@ func TestCommits(t *testing.T) {
 	if first.Files["a.go"] != "2" || first.Files["old.go"] != "x" || *first.Change["a.go"] != "3" || first.Change["old.go"] != nil || !first.Tests["a_test.go"] || first.Tests["a.go"] {
 		t.Errorf("%+v", first)
 	}
-	whole, alone := tape(first, false), tape(first, true)
+	whole, alone := tape(first), tape(first.alone())
 	if !strings.Contains(whole, "remove\npath: \"old.go\"") || strings.Contains(alone, "old.go") || !strings.Contains(alone, "path: \"a_test.go\"\ncontent: \"2\"") {
 		t.Errorf("%s\n%s", whole, alone)
 	}

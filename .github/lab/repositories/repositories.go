@@ -4,6 +4,7 @@
 package repositories
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,36 +30,47 @@ import (
 
 // Play is what came of one commit.
 type Play struct {
-	Project   string         `json:"project"`
-	Commit    string         `json:"commit"`
-	Subject   string         `json:"subject"`
-	TestsOnly bool           `json:"tests_only"` // without the code that they are of
-	State     pipeline.State `json:"state"`
-	Asked     string         `json:"asked,omitempty"` // what a person was asked
-	Passed    int            `json:"passed"`          // tests
-	Failed    int            `json:"failed"`
-	Seconds   float64        `json:"seconds"`
+	Project string         `json:"project"`
+	Commit  string         `json:"commit"`
+	Subject string         `json:"subject"`
+	As      string         `json:"as"`              // one of the constants
+	Wrong   string         `json:"wrong,omitempty"` // what is not as the commit has it
+	State   pipeline.State `json:"state"`
+	Asked   string         `json:"asked,omitempty"` // what a person was asked
+	Passed  int            `json:"passed"`          // tests
+	Failed  int            `json:"failed"`
+	Seconds float64        `json:"seconds"`
+	Unseen  bool           `json:"unseen,omitempty"` // verified, and the repository's own tests pass, too: they see no other behaviour
+
+	repo int64
 }
+
+// How a commit is played.
+const (
+	asChange = "change"
+	asTests  = "tests alone"
+	asWrong  = "wrong" // one comparison or constant is another, and a test sees it
+)
 
 // Command returns "lab repositories".
 func Command() *cobra.Command {
 	var most int
 	var asJSON, base bool
-	var toolchains []string
-	var state, exe string
+	p := &player{}
 	cmd := &cobra.Command{
-		Use: "repositories CLONE...", Short: "Play commits of real projects as work, with their tests and with these alone", Args: cobra.MinimumNArgs(1),
+		Use: "repositories CLONE...", Short: "Play commits of real projects as work: as they are, their tests alone, and slightly wrong", Args: cobra.MinimumNArgs(1),
 		Long: "Takes the newest commits of each clone that change code with its tests, and plays each as an issue on\n" +
 			"a GitHub on this machine: a scripted implementer makes the commit's change on what was before it; then\n" +
-			"once more its tests alone. Says what came of both, and what a person was asked.",
-		RunE: func(cmd *cobra.Command, clones []string) error {
-			p := &player{state: state, exe: exe}
+			"its tests alone; then with one comparison or constant of it changed, where a test of the repository\n" +
+			"sees that. Says what came of each, and what a person was asked. Only the first may be verified.",
+		RunE: func(cmd *cobra.Command, clones []string) (err error) {
+			dir, err := demo.TempDir() // which the user of the sandbox may pass
+			if err != nil {
+				return err
+			}
+			defer os.RemoveAll(dir) //nolint:errcheck // of a folder for temporary files
+			p.state = cmp.Or(p.state, dir)
 			if p.exe == "" {
-				dir, err := demo.TempDir() // which the user of the sandbox may pass
-				if err != nil {
-					return err
-				}
-				defer os.RemoveAll(dir) //nolint:errcheck // of a folder for temporary files
 				p.exe = filepath.Join(dir, "forge")
 				build := exec.CommandContext(cmd.Context(), "go", "build", "-o", p.exe, "./cmd/forge")
 				build.Dir = filepath.Join("..", "..")
@@ -66,10 +78,14 @@ func Command() *cobra.Command {
 					return fmt.Errorf("build the program: %w\n%s", err, out)
 				}
 			}
+			t, err := p.tester()
+			if err != nil {
+				return err
+			}
 			var plays []Play
 			for _, clone := range clones {
 				if base {
-					if err := p.base(cmd.Context(), clone, toolchains, cmd.OutOrStdout()); err != nil {
+					if err := t.base(cmd.Context(), clone, cmd.OutOrStdout()); err != nil {
 						return fmt.Errorf("%s: %w", clone, err)
 					}
 					continue
@@ -79,13 +95,13 @@ func Command() *cobra.Command {
 					return err
 				}
 				for _, c := range list {
-					for _, alone := range []bool{false, true} {
-						one, err := p.play(cmd.Context(), project(clone), c, alone)
-						if err != nil {
-							return fmt.Errorf("play %.10s of %s: %w", c.SHA, project(clone), err)
-						}
-						plays = append(plays, one)
+					more, err := p.each(cmd.Context(), t, clone, c)
+					plays = append(plays, more...)
+					for _, one := range more {
 						show(cmd.OutOrStdout(), one, asJSON)
+					}
+					if err != nil {
+						return fmt.Errorf("play %.10s of %s: %w", c.SHA, project(clone), err)
 					}
 				}
 			}
@@ -98,10 +114,62 @@ func Command() *cobra.Command {
 	cmd.Flags().IntVarP(&most, "commits", "n", 20, "commits of each clone")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as a line of JSON for each")
 	cmd.Flags().BoolVar(&base, "base", false, "set the newest commit up and run its tests as they stand, and no more")
-	cmd.Flags().StringSliceVar(&toolchains, "toolchain", nil, "a directory of tools besides those under /usr")
-	cmd.Flags().StringVar(&state, "state", "", "a folder for what stays: packages, and what repositories are set up with")
-	cmd.Flags().StringVar(&exe, "forge", "", "the program, for the processes that work in the sandbox (default: it is built)")
+	cmd.Flags().StringSliceVar(&p.toolchains, "toolchain", nil, "a directory of tools besides those under /usr")
+	cmd.Flags().StringVar(&p.state, "state", "", "a folder for what stays: packages, and what repositories are set up with")
+	cmd.Flags().StringVar(&p.exe, "forge", "", "the program, for the processes that work in the sandbox (default: it is built)")
 	return cmd
+}
+
+// mostWrong are the changed tokens of a commit that are tried until a test sees one.
+const mostWrong = 6
+
+// each plays a commit in every way.
+func (p *player) each(ctx context.Context, t *tester, clone string, c commit) (out []Play, err error) {
+	whole, err := p.play(ctx, project(clone), c)
+	if err != nil {
+		return nil, err
+	}
+	whole.As = asChange
+	alone, err := p.play(ctx, project(clone), c.alone())
+	if err != nil {
+		return []Play{whole}, err
+	}
+	alone.As = asTests
+	out = []Play{whole, alone}
+	fails := func(c commit) (map[string]bool, int, error) { return t.failing(ctx, p.state, clone, whole.repo, c) }
+	right, _, err := fails(c)
+	if err != nil {
+		return out, err
+	}
+	seen := func(c commit) (bool, error) {
+		failed, passed, err := fails(c)
+		maps.DeleteFunc(failed, func(test string, _ bool) bool { return right[test] })
+		return len(failed) > 0 && passed > 0, err
+	}
+	if alone.State == pipeline.StateVerified {
+		sees, err := seen(c.alone())
+		if err != nil {
+			return out, err
+		}
+		out[1].Unseen = !sees
+	}
+	tries := wrongs(c)
+	for _, wrong := range tries[:min(mostWrong, len(tries))] {
+		sees, err := seen(wrong)
+		if err != nil {
+			return out, err
+		}
+		if !sees {
+			continue
+		}
+		one, err := p.play(ctx, project(clone), wrong)
+		if err != nil {
+			return out, err
+		}
+		one.As, one.Wrong = asWrong, wrong.Wrong
+		return append(out, one), nil
+	}
+	return out, nil
 }
 
 // project is what a clone is called: the last part of its path that is a name.
@@ -118,42 +186,57 @@ func show(out io.Writer, p Play, asJSON bool) {
 		_ = json.NewEncoder(out).Encode(p)
 		return
 	}
-	what := "change"
-	if p.TestsOnly {
-		what = "tests alone"
+	unseen := ""
+	if p.Unseen {
+		unseen = " (no test sees another behaviour)"
 	}
-	fmt.Fprintf(out, "%s %.10s %-11s %-9s %5.1fs %5d passed %3d failed  %s\n", p.Project, p.Commit, what, p.State, p.Seconds, p.Passed, p.Failed, p.Subject)
+	fmt.Fprintf(out, "%s %.10s %-11s %-9s %5.1fs %5d passed %3d failed  %s%s\n", p.Project, p.Commit, p.As, p.State, p.Seconds, p.Passed, p.Failed,
+		cmp.Or(p.Wrong, p.Subject), unseen)
 	if p.Asked != "" {
 		fmt.Fprintf(out, "    asked: %s\n", p.Asked)
 	}
 }
 
 func summary(out io.Writer, plays []Play) {
-	count := func(testsOnly bool, s pipeline.State) (n int) {
+	for _, as := range []string{asChange, asTests, asWrong} {
+		all, verified, unseen := 0, 0, 0
 		for _, p := range plays {
-			if p.TestsOnly == testsOnly && p.State == s {
-				n++
+			if p.As != as {
+				continue
+			}
+			all++
+			if p.State == pipeline.StateVerified {
+				verified++
+			}
+			if p.Unseen {
+				unseen++
 			}
 		}
-		return n
+		fmt.Fprintf(out, "%-11s %3d played, %3d verified", as, all, verified)
+		if unseen > 0 {
+			fmt.Fprintf(out, ", %d of them where no test sees another behaviour", unseen)
+		}
+		fmt.Fprintln(out)
 	}
-	fmt.Fprintf(out, "\n%d commits. With their code: %d verified, %d asked. Their tests alone: %d verified, %d asked.\n", len(plays)/2,
-		count(false, pipeline.StateVerified), count(false, pipeline.StateWaiting), count(true, pipeline.StateVerified), count(true, pipeline.StateWaiting))
 }
 
 // player plays commits one after the other.
 type player struct {
 	state, exe string
+	toolchains []string
 }
+
+// spaces is the folder of the tester's work trees, whose environments the plays use, too.
+func (p *player) spaces() string { return filepath.Join(p.state, "work") }
 
 // longest is how long one may take, its dependencies and its compiler included.
 const longest = 15 * time.Minute
 
-func (p *player) play(ctx context.Context, name string, c commit, testsOnly bool) (out Play, err error) {
+func (p *player) play(ctx context.Context, name string, c commit) (out Play, err error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	begun := time.Now()
-	out = Play{Project: name, Commit: c.SHA, Subject: c.Subject, TestsOnly: testsOnly}
+	out = Play{Project: name, Commit: c.SHA, Subject: c.Subject}
 	dir, err := demo.TempDir()
 	if err != nil {
 		return out, err
@@ -176,7 +259,7 @@ func (p *player) play(ctx context.Context, name string, c commit, testsOnly bool
 		return out, err
 	}
 	ended := make(chan *pipeline.Run, 1)
-	s, err := p.serve(ctx, gh, dir, tape(c, testsOnly), func(run *pipeline.Run, _ []pipeline.Event) {
+	s, err := p.serve(ctx, gh, dir, tape(c), func(run *pipeline.Run, _ []pipeline.Event) {
 		if run.State != pipeline.StateRunning {
 			select {
 			case ended <- run:
@@ -198,7 +281,7 @@ func (p *player) play(ctx context.Context, name string, c commit, testsOnly bool
 	}
 	select {
 	case run := <-ended:
-		out.State, out.Seconds = run.State, time.Since(begun).Seconds()
+		out.repo, out.State, out.Seconds = run.Repo.ID, run.State, time.Since(begun).Seconds()
 		if g := run.Gate(); g != nil {
 			out.Asked = strings.Join(strings.Fields(g.Question), " ")
 		}
@@ -225,15 +308,13 @@ func (p *player) serve(ctx context.Context, gh *githubtest.Server, dir, tape str
 	if err != nil {
 		return nil, err
 	}
+	cfg.Toolchains = p.toolchains
 	return server.Listen(ctx, server.Options{Config: cfg, Log: slog.New(slog.DiscardHandler), OnEvents: on, Settle: 10 * time.Millisecond,
 		Worker: p.exe})
 }
 
 // keepCaches lets what is downloaded and compiled outlive one play.
 func (p *player) keepCaches(state string) error {
-	if p.state == "" {
-		return nil
-	}
 	work := filepath.Join(state, "work")
 	if err := os.MkdirAll(work, 0o711); err != nil {
 		return err
@@ -241,7 +322,7 @@ func (p *player) keepCaches(state string) error {
 	if err := os.Chmod(state, 0o711); err != nil {
 		return err
 	}
-	kept := filepath.Join(p.state, "deps")
+	kept := filepath.Join(p.spaces(), "deps")
 	if err := os.MkdirAll(kept, 0o711); err != nil {
 		return err
 	}
@@ -249,14 +330,11 @@ func (p *player) keepCaches(state string) error {
 }
 
 // tape is a model whose implementer makes the commit's change.
-func tape(c commit, testsOnly bool) string {
+func tape(c commit) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "-- planner 0/1 --\n>>> submit\nsummary: %[1]q\nsteps: [Do it]\ncriteria: [{id: AC1, text: %[1]q}]\n", c.Subject)
 	n := 0
 	for _, name := range slices.Sorted(maps.Keys(c.Change)) {
-		if testsOnly && !c.Tests[name] {
-			continue
-		}
 		n++
 		if text := c.Change[name]; text == nil {
 			fmt.Fprintf(&b, "-- implementer */%d --\n>>> remove\npath: %s\n", n, quoted(name))
