@@ -26,14 +26,14 @@ import (
 )
 
 // format is part of every key: environments that were made in another way are not used.
-const format = "5"
+const format = "6"
 
 // env is where the environment is while it is made, and when it is used.
 const env = workspace.EnvPath
 
 // Host is what the machine offers.
 type Host struct {
-	Tools    map[string]string // versions by name; what is not there is missing. See [ToolScript]
+	Tools    map[string]string // versions by name, or name@DIR; what is not there is missing. See [ToolScript]
 	Registry map[string]string // address of the gateway by kind: go, npm, pypi, cargo, maven, rubygems, composer
 	SumDB    string            // Go's checksum database; empty: none is asked
 	Scripts  bool              // what a change adds may run scripts when it is installed
@@ -73,6 +73,7 @@ type Plan struct {
 	Own      []*Project // what is tried first: commands that the repository names; when they fail, Projects are set up
 
 	host Host
+	bins []string // directories of the toolchains that it gets
 	keep []string // directories that are kept although the repository does not ignore them
 	text map[string][]byte
 }
@@ -115,6 +116,12 @@ func (p *Plan) Inputs() []string {
 // Use is the environment of commands that use what was set up.
 func (p *Plan) Use() []string {
 	var out []string
+	for _, dir := range p.bins {
+		out = append(out, "PATH="+dir)
+		if p.host.Tools["java@"+dir] != "" {
+			out = append(out, "JAVA_HOME="+path.Dir(dir))
+		}
+	}
 	for _, one := range p.Projects {
 		for _, kv := range one.use {
 			if !slices.Contains(out, kv) {
@@ -146,6 +153,12 @@ type finder struct {
 // Find plans the set-up of a commit.
 func Find(c Commit, set config.Setup, host Host) (*Plan, error) {
 	f := &finder{host: host, has: map[string]bool{}}
+	asks, err := c.Read(WantFiles())
+	if err != nil {
+		return nil, fmt.Errorf("read the versions that it asks for: %w", err)
+	}
+	var bins []string
+	bins, f.host.Tools = Choose(Wants(asks), host.Tools)
 	for _, name := range c.Files {
 		if !foreign(name) {
 			f.files = append(f.files, name)
@@ -153,11 +166,10 @@ func Find(c Commit, set config.Setup, host Host) (*Plan, error) {
 		f.has[name] = true
 	}
 	slices.Sort(f.files)
-	var err error
 	if f.text, err = c.Read(slices.DeleteFunc(slices.Clone(f.files), func(name string) bool { return !isInput(name) })); err != nil {
 		return nil, fmt.Errorf("read manifests: %w", err)
 	}
-	p := &Plan{host: host, keep: slices.Concat(set.Cache, usual)}
+	p := &Plan{host: host, bins: bins, keep: slices.Concat(set.Cache, usual)}
 	installs := set.Installs() && !host.Offline
 	p.Projects = f.golang(installs, c.Tests)
 	if installs {
@@ -178,7 +190,7 @@ func Find(c Commit, set config.Setup, host Host) (*Plan, error) {
 // key stands for all that decides what a set-up leaves.
 func (p *Plan) key(texts map[string][]byte) string {
 	sum := sha256.New()
-	fmt.Fprintln(sum, format, p.keep)
+	fmt.Fprintln(sum, format, p.keep, p.bins)
 	for _, tool := range slices.Sorted(maps.Keys(p.host.Tools)) {
 		fmt.Fprintf(sum, "%s %q\n", tool, p.host.Tools[tool])
 	}
@@ -277,28 +289,6 @@ func (f *finder) lacks(tool, kind, install string) string {
 		return "the server lists no registry of the kind " + kind + ": name one under `registries` in its settings"
 	}
 	return ""
-}
-
-// ToolScript prints a line "name version" for each tool that there is.
-const ToolScript = `v() { printf '%s %s\n' "$1" "$(printf %s "$2" | head -n 1)"; }
-for t in go node npm python3 cargo ruby bundle php gradle; do command -v $t >/dev/null || continue
-case $t in go) v go "$(go env GOVERSION)";; gradle) v gradle found;; *) v $t "$($t --version 2>/dev/null)";; esac; done
-if p=$(python3 -m pip --version 2>/dev/null); then v pip "$p"; fi
-if p=$(mvn -v 2>/dev/null); then v mvn "$p"; fi
-if command -v composer >/dev/null && p=$(COMPOSER_HOME=/tmp composer --version --no-ansi --no-plugins 2>/dev/null); then v composer "$p"; fi`
-
-// escapes are what a terminal shows as colours: Maven's version comes in them.
-var escapes = lazyregexp.New(`\x1b\[[0-9;]*[A-Za-z]`)
-
-// ParseTools reads what [ToolScript] printed.
-func ParseTools(out string) map[string]string {
-	tools := map[string]string{}
-	for line := range strings.Lines(out) {
-		if name, version, ok := strings.Cut(strings.TrimSpace(escapes.ReplaceAllString(line, "")), " "); ok && version != "" {
-			tools[name] = version
-		}
-	}
-	return tools
 }
 
 // readTOML reads a manifest.

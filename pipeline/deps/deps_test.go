@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"forge/pipeline/config"
 	"forge/pipeline/needs"
 	"forge/pipeline/workspace"
@@ -280,5 +282,36 @@ func TestErrorLines(t *testing.T) {
 	}
 	if got := errorLines("one\ntwo\n"); got != "one\ntwo" {
 		t.Errorf("no word for it: %q", got)
+	}
+}
+
+// Of what a lock file says, packages with checksums are told from those without, whatever
+// the program that said it writes around them.
+func TestLocked(t *testing.T) {
+	t.Parallel()
+	needs.Tools(t, "python3")
+	dir := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "python3", filepath.Join(dir, "python.py"), "locked")
+	cmd.Dir = dir
+	cmd.Args[1] = filepath.Join(dir, "python.py")
+	if err := os.WriteFile(cmd.Args[1], []byte(pythonScript), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdin = strings.NewReader("# by a tool\n--index-url https://pypi.org/simple\n-i https://pypi.org/simple\n" +
+		"left==1.0 ; python_version >= \"3.9\" \\\n    --hash=sha256:aa \\\n    --hash=sha256:bb\n    # via app\n-e ./libs/own\nright @ git+https://git.example/right@abc\n")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	got := map[string]string{}
+	for _, name := range []string{"held.txt", "held/0.txt", "free/0.txt", "free/1.txt"} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Error(err)
+		}
+		got[name] = strings.Join(strings.Fields(string(text)), " ")
+	}
+	held := `left==1.0 ; python_version >= "3.9" --hash=sha256:aa --hash=sha256:bb`
+	if diff := cmp.Diff(map[string]string{"held.txt": held, "held/0.txt": held, "free/0.txt": "-e ./libs/own", "free/1.txt": "right @ git+https://git.example/right@abc"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

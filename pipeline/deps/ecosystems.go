@@ -154,7 +154,7 @@ func (f *finder) nodeSteps(p *Project, lock string, pkg *nodePackage) {
 		p.more = []string{"YARN_ENABLE_SCRIPTS=0 YARN_IGNORE_PATH=1 yarn install --no-immutable"}
 	case p.Manager == "yarn":
 		to := `sed -i -E "` + publicHosts + `" yarn.lock`
-		install := "yarn install --non-interactive --cache-folder " + env + "/yarn "
+		install := "YARN_REGISTRY=$FORGE_REGISTRY_NPM yarn install --non-interactive --cache-folder " + env + "/yarn "
 		p.steps = []string{get("yarn@" + cmp.Or(version, "1")), "cp yarn.lock " + env + "/yarn.lock && " + to,
 			install + "--frozen-lockfile || " + install + "--frozen-lockfile --ignore-scripts", "mv " + env + "/yarn.lock yarn.lock"}
 		p.more = []string{to, install + "--ignore-scripts", `sed -i "s#$FORGE_REGISTRY_NPM/#https://registry.yarnpkg.com/#g" yarn.lock`}

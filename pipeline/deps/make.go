@@ -205,7 +205,7 @@ func (p *Plan) environ() []string {
 		case "go":
 			out = append(out, "GOPROXY="+url)
 		case "npm":
-			out = append(out, "npm_config_registry="+url+"/", "YARN_REGISTRY="+url, "YARN_NPM_REGISTRY_SERVER="+url, "COREPACK_NPM_REGISTRY="+url, "npm_config_replace_registry_host=always")
+			out = append(out, "npm_config_registry="+url+"/", "YARN_NPM_REGISTRY_SERVER="+url, "COREPACK_NPM_REGISTRY="+url, "npm_config_replace_registry_host=always")
 		case "rubygems":
 			out = append(out, "BUNDLE_MIRROR__ALL="+url)
 		case "pypi":
@@ -219,23 +219,25 @@ func (p *Plan) environ() []string {
 
 // Tools mark the lines that say what is wrong at their beginning, or by words.
 var (
-	marks   = []string{"[error]", "error", "npm error", "npm err!", "err_pnpm", "fatal", "e:", "failure:", "caused by:", "> "}
+	marks   = []string{"[error]", "error", "npm error", "npm err!", "err_pnpm", "fatal", "e:", "failure:", "caused by:", "cause:", "> "}
 	telling = []string{"error", "fatal", "not found", "could not", "cannot", "failed", "no such", "unable to", "conflict", "unsupported"}
 )
 
 // errorLines are the lines of a tool's output that say what is wrong; the last ones where none does.
 func errorLines(said string) string {
 	var lines, first, marked []string
-	for line := range strings.Lines(said) {
-		line = strings.TrimSpace(line)
+	goesOn := false // the line before is marked: one that is indented says what it is about
+	for raw := range strings.Lines(said) {
+		line := strings.TrimSpace(raw)
 		low := strings.ToLower(line)
 		if line == "" || slices.Contains(lines, line) || strings.HasPrefix(low, "[info]") || strings.HasPrefix(low, "npm warn") || strings.HasPrefix(line, "[notice]") ||
 			strings.HasPrefix(low, "npm notice") || strings.Contains(line, "A complete log of this run") {
 			continue
 		}
 		lines = append(lines, line)
-		if slices.ContainsFunc(marks, func(mark string) bool { return strings.HasPrefix(low, mark) }) {
-			first = append(first, line)
+		goesOn = goesOn && strings.HasPrefix(raw, "  ")
+		if goesOn || slices.ContainsFunc(marks, func(mark string) bool { return strings.HasPrefix(low, mark) }) {
+			first, goesOn = append(first, line), !goesOn
 		}
 		if slices.ContainsFunc(telling, func(word string) bool { return strings.Contains(low, word) }) {
 			marked = append(marked, line)

@@ -1,7 +1,9 @@
 """Prints what pip is to install for a Python project and its tests, one argument a line.
 
 Without an argument: the project itself, editable, with what its files ask for. With
-"names": names of packages alone, so that nothing of the project is run.
+"names": names of packages alone, so that nothing of the project is run. With "project":
+the project alone. With "locked": nothing; what a lock file says comes in, and is written
+as files for pip: held.txt and held/ have what checksums hold, free/ what has none.
 """
 import configparser, glob, os, re, sys
 
@@ -11,10 +13,27 @@ except ImportError:  # before Python 3.11
     from pip._vendor import tomli as tomllib
 
 NAMES = sys.argv[1:] == ["names"]
+PROJECT = sys.argv[1:] == ["project"]
 TEST = re.compile(r"(unit-?)?tests?|testing|dev(el|elop|elopment)?|ci|all-?tests?|tests?-.*", re.I)
 FILES = re.compile(r"(requirements([-_.](base|common|tests?|testing|dev(el|elopment)?|ci))?|(tests?|testing|dev(el|elopment)?|ci)[-_]requirements)\.(txt|in)")
 PLAIN = re.compile(r"[A-Za-z0-9][\w.-]*\s*(\[[\w.,\s-]*\])?\s*([<>=!~][^;@/]*)?(;.*)?")
 
+
+def write(path, text):
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+
+
+if sys.argv[1:] == ["locked"]:
+    lines = [line.strip() for line in sys.stdin.read().replace("\\\n", " ").splitlines()]
+    lines = [line for line in lines if line and not line.startswith(("#", "--", "-i "))]
+    held = [line for line in lines if "--hash=" in line]
+    write("held.txt", "\n".join(held))
+    for kind, some in ("held", held), ("free", [line for line in lines if line not in held]):
+        for n, line in enumerate(some):
+            write(f"{kind}/{n}.txt", line)
+    sys.exit()
 
 
 def read(path):
@@ -91,8 +110,13 @@ if os.path.isfile("setup.py"):
         extras += [name for name in ("test", "tests", "testing", "dev") if re.search(rf"""["']{name}["']\s*:""", text)]
 
 packaged = project or "build-system" in toml or os.path.isfile("setup.py") or setup.has_section("metadata")
-if poetry.get("package-mode") is False:
+if poetry.get("package-mode") is False or tool.get("pdm", {}).get("distribution") is False or tool.get("uv", {}).get("package") is False:
     packaged = False
+if "build-system" not in toml and os.path.isfile("uv.lock"):  # as uv sees it
+    packaged = False
+if PROJECT:
+    print("\n".join(["--no-deps", "-e", "."] if packaged else []))
+    sys.exit()
 if not NAMES and packaged:
     out += ["-e", ".[" + ",".join(dict.fromkeys(extras)) + "]" if extras else "."]
 else:

@@ -17,20 +17,35 @@ if [ "${1-}" = names ]; then
 	PIP_ONLY_BINARY=:all: listed names
 	exit
 fi
+locked() { # prints what the lock file says, as pip reads it, by the program that writes such files
+	export PYTHONPATH=/deps/locker PIP_TARGET=/deps/locker PDM_USE_VENV=false PDM_CHECK_UPDATE=false
+	case $1 in
+	uv.lock) pip install --quiet uv && /deps/locker/bin/uv export --quiet --frozen --no-emit-workspace --all-extras --all-groups ;;
+	poetry.lock) pip install --quiet poetry-plugin-export && $venv/bin/python -m poetry export --without-urls --all-groups --all-extras ;;
+	pdm.lock) pip install --quiet pdm && $venv/bin/python -m pdm export --format requirements --group :all && rm -f .pdm-python ;;
+	Pipfile.lock) pip install --quiet pipenv && $venv/bin/python -m pipenv requirements --dev --hash ;;
+	esac
+}
 status=0
-if [ -f uv.lock ]; then
-	pip install --quiet uv &&
-		$venv/bin/uv export --quiet --frozen --no-hashes --all-extras --all-groups >/deps/forge/locked.txt &&
-		pip install --quiet -r /deps/forge/locked.txt
-	status=$?
+lock=$(ls uv.lock poetry.lock pdm.lock Pipfile.lock 2>/dev/null | head -n 1)
+if [ -n "$lock" ] && (locked $lock) >/deps/forge/locked.txt; then
+	# Those with checksums at once, and one by one where one of them cannot be had; then the project.
+	rm -rf /deps/forge/held /deps/forge/free
+	cd /deps/forge && $venv/bin/python python.py locked <locked.txt && cd - >/dev/null
+	pip install --quiet --no-deps -r /deps/forge/held.txt || {
+		status=$?
+		for one in /deps/forge/held/*; do pip install --quiet --no-deps -r $one 2>/dev/null; done
+	}
+	for one in /deps/forge/free/*; do [ ! -f $one ] || pip install --quiet --no-deps -r $one || status=$?; done
+	listed project || status=$?
+else
+	listed || { # what it needs may be had although it cannot be built
+		status=$?
+		listed names
+	}
+	[ -z "$lock" ] || status=1 # which was not followed
 fi
-if [ ! -f uv.lock ] || [ $status != 0 ]; then
-	listed
-	status=$?
-fi
-if [ $status != 0 ]; then # what it needs may be had although it cannot be built
-	listed names
-fi
+rm -rf /deps/locker
 # Projects take pytest for granted. Where no registry has it, the server's own must do.
 $venv/bin/python -c 'import pytest' 2>/dev/null || pip install --quiet pytest ||
 	sed -i 's/^include-system-site-packages = .*/include-system-site-packages = true/' $venv/pyvenv.cfg

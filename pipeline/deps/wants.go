@@ -1,6 +1,7 @@
 package deps
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -59,16 +60,6 @@ func Wants(files map[string][]byte) []Want {
 	return out
 }
 
-// MoreToolScript prints, as [ToolScript], a line for each of those tools that no package
-// manager of ours needs.
-const MoreToolScript = `for t in java dotnet; do command -v $t >/dev/null || continue
-printf '%s %s\n' "$t" "$($t --version 2>/dev/null | head -n 1)"; done`
-
-// InMoreTools reports whether what is wanted is among those.
-func InMoreTools(wants []Want) bool {
-	return slices.ContainsFunc(wants, func(w Want) bool { return slices.Contains([]string{"java", "dotnet"}, w.Tool) })
-}
-
 // people call tools by these names.
 var people = map[string]string{"go": "Go", "node": "Node", "python3": "Python", "cargo": "Rust", "ruby": "Ruby", "java": "Java", "php": "PHP", "dotnet": ".NET"}
 
@@ -82,13 +73,7 @@ func Misfits(wants []Want, tools map[string]string) []string {
 			name = w.Tool
 		}
 		has := readVersion(tools[w.Tool])
-		fits, known := false, true
-		if w.pin {
-			want := readVersion(w.Text)
-			fits, known = serves(w.Tool, has, want), len(want) > 0
-		} else {
-			fits, known = inRange(has, w.Text)
-		}
+		fits, known := w.fits(tools[w.Tool])
 		if !known || len(has) > 0 && fits {
 			continue
 		}
@@ -96,8 +81,8 @@ func Misfits(wants []Want, tools map[string]string) []string {
 		if len(has) > 0 {
 			there = "the server has " + numbers.FindString(tools[w.Tool])
 		}
-		line := fmt.Sprintf("%s %s, %s: install it on the server for all users, or put it in a directory of the server's `toolchains`",
-			name, text.Clip(strings.ReplaceAll(w.Text, "`", "'"), 60), there)
+		line := fmt.Sprintf("%s %s, %s: install it for all users, or (`mise install %s`) below a directory of the server's `toolchains`",
+			name, text.Clip(strings.ReplaceAll(w.Text, "`", "'"), 60), there, strings.TrimPrefix(strings.ToLower(name), ".")+"@"+cmp.Or(numbers.FindString(w.Text), "latest"))
 		if by[line] == nil {
 			lines = append(lines, line)
 		}
@@ -111,6 +96,16 @@ func Misfits(wants []Want, tools map[string]string) []string {
 		lines[i] = strings.Join(by[line], " and ") + " " + asks + " for " + line
 	}
 	return lines
+}
+
+// fits reports whether a tool of a version does; known is false when the file cannot be understood.
+func (w Want) fits(said string) (fits, known bool) {
+	has := readVersion(said)
+	if !w.pin {
+		return inRange(has, w.Text)
+	}
+	want := readVersion(w.Text)
+	return serves(w.Tool, has, want), len(want) > 0
 }
 
 // called is a tool's command by the names that files have for it.

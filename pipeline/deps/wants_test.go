@@ -1,6 +1,10 @@
 package deps
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -82,19 +86,69 @@ func TestMisfits(t *testing.T) {
 	for name, text := range files {
 		texts[name] = []byte(text)
 	}
-	const fix = ": install it on the server for all users, or put it in a directory of the server's `toolchains`"
+	fix := func(what string) string {
+		return ": install it for all users, or (`mise install " + what + "`) below a directory of the server's `toolchains`"
+	}
 	want := []string{
-		"`.node-version` and `.nvmrc` ask for Node 22, the server has 18.19.0" + fix,
-		"`.ruby-version` asks for Ruby 3.3, the server has none" + fix,
-		"`.tool-versions` asks for Node 18.20, the server has 18.19.0" + fix,
-		"`.tool-versions` asks for Python 3.12.1, the server has 3.11.7" + fix,
-		"`go.mod` asks for Go 1.27, the server has 1.26.8" + fix,
+		"`.node-version` and `.nvmrc` ask for Node 22, the server has 18.19.0" + fix("node@22"),
+		"`.ruby-version` asks for Ruby 3.3, the server has none" + fix("ruby@3.3"),
+		"`.tool-versions` asks for Node 18.20, the server has 18.19.0" + fix("node@18.20"),
+		"`.tool-versions` asks for Python 3.12.1, the server has 3.11.7" + fix("python@3.12.1"),
+		"`go.mod` asks for Go 1.27, the server has 1.26.8" + fix("go@1.27"),
 	}
 	if got := strings.Join(Misfits(Wants(texts), tools), "\n"); got != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", got, strings.Join(want, "\n"))
 	}
 	if got := Misfits(Wants(map[string][]byte{"package.json": []byte("{\"engines\":{\"node\":\">=99 `x` @acme\"}}")}), tools); len(got) != 0 {
 		t.Errorf("what cannot be read is told: %q", got)
+	}
+}
+
+// Covers D1: of the toolchains that the server has, a repository gets those that its files ask
+// for, and its own where they do.
+func TestChoose(t *testing.T) {
+	t.Parallel()
+	tools := map[string]string{"node": "v18.19.0", "npm": "9.2.0", "python3": "Python 3.11.7", "pip": "pip 23",
+		"node@/n/20/bin": "v20.1.0", "npm@/n/20/bin": "10.1.0", "node@/n/22/bin": "v22.3.0", "npm@/n/22/bin": "10.8.0",
+		"python3@/p/3.12/bin": "Python 3.12.1", "python3@/p/3.13/bin": "Python 3.13.0", "pip@/p/3.13/bin": "pip 24", "cargo@/r/old/bin": "cargo 1.70.0", "cargo@/r/new/bin": "cargo 1.85.0"}
+	for _, tt := range []struct {
+		name, file, text string
+		bins             []string
+		tool, version    string
+	}{
+		{"a tool that the server lacks, the newest", "README", "", []string{"/r/new/bin"}, "cargo", "cargo 1.85.0"},
+		{"the server's own does", ".nvmrc", "18", []string{"/r/new/bin"}, "node", "v18.19.0"},
+		{"another is asked for, with what comes with it", ".nvmrc", "20", []string{"/r/new/bin", "/n/20/bin"}, "npm", "10.1.0"},
+		{"the newest in a range", "pyproject.toml", "[project]\nrequires-python = \">=3.12\"\n", []string{"/r/new/bin", "/p/3.13/bin"}, "pip", "pip 24"},
+		{"none fits: as it was", ".nvmrc", "24", []string{"/r/new/bin"}, "node", "v18.19.0"},
+		{"none of those that are missing fits", "rust-toolchain", "1.90", nil, "cargo", ""},
+	} {
+		bins, chosen := Choose(Wants(map[string][]byte{tt.file: []byte(tt.text)}), tools)
+		if !slices.Equal(bins, tt.bins) || chosen[tt.tool] != tt.version {
+			t.Errorf("%s: %q, %s is %q", tt.name, bins, tt.tool, chosen[tt.tool])
+		}
+	}
+}
+
+// What a version manager has is found, whatever the directory is called.
+func TestToolScript(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "it's here")
+	for name, version := range map[string]string{"node/22/bin/node": "v22.3.0", "node/22/bin/npm": "10.8.0", "bin/ruby": "ruby 3.3.1"} {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte("#!/bin/sh\necho '"+version+"'\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", ToolScript([]string{dir, filepath.Join(dir, "none")})).CombinedOutput()
+	tools := ParseTools(string(out))
+	for name, want := range map[string]string{"node@" + dir + "/node/22/bin": "v22.3.0", "npm@" + dir + "/node/22/bin": "10.8.0", "ruby@" + dir + "/bin": "ruby 3.3.1"} {
+		if tools[name] != want {
+			t.Errorf("%s is %q, want %q (%v)\n%s", name, tools[name], want, err, out)
+		}
 	}
 }
 

@@ -310,7 +310,7 @@ var joined = map[string]bool{"PATH": true, "PYTHONPATH": true}
 
 // withEnv adds the environment's variables, and then a command's own.
 func (w *worker) withEnv(base, own []string) []string {
-	if w.making == nil && len(w.env.Lowers) > 0 {
+	if w.making == nil {
 		own = slices.Concat(w.env.Env, own)
 	}
 	values := map[string]string{}

@@ -136,48 +136,47 @@ if (cd php && [ "$(vendor/bin/left)" = hello ]); then echo ok 5 - a program of a
 	}
 }
 
-// A gem that is not what the lock file's checksum says is refused.
-func TestChangedGemIsRefused(t *testing.T) {
-	long(t)
-	t.Parallel()
-	needMore(t)
-	p := newPackages(t)
-	p.gem(t, "left", "")
-	o := p.options(map[string]string{"Gemfile": "gem 'left', '1.0.0'\n",
-		"Gemfile.lock": gemLock("  left (1.0.0) sha256="+strings.Repeat("0", 64)+"\n", "left")})
-	inner := o.Wire
-	o.Wire = func(w *server.Options) {
-		inner(w)
-		w.Config.Registries = append(w.Config.Registries, settings.Registry{Name: "rubygems", Kind: "rubygems", URL: p.URL, Private: true})
+// fromPyPI publishes a package for this machine as PyPI has it.
+func (p *packages) fromPyPI(t *testing.T, name string) {
+	t.Helper()
+	dir := t.TempDir()
+	if out, err := exec.CommandContext(t.Context(), "python3", "-m", "pip", "download", "--quiet", "--no-deps", "--dest", dir, name).CombinedOutput(); err != nil {
+		t.Skipf("needs %s from PyPI: %v\n%s", name, err, out)
 	}
-	ts := newServer(t, o)
-	ts.Label("acme")
-	run, ok := ts.Within(3*time.Minute, func(r *pipeline.Run) bool { return r.State != pipeline.StateRunning })
-	if !ok || run.Current() == nil || run.Current().Tests == nil {
-		t.Fatalf("%s: %+v\n%s", run.State, run.Gates, ts.Comments())
+	files, err := filepath.Glob(filepath.Join(dir, "*.whl"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("pip downloaded %q: %v", files, err)
 	}
-	if said := strings.Join(run.Current().Tests.Setup, "\n"); !strings.Contains(said, "left-1.0.0: its checksum is not the lock file's") {
-		t.Errorf("setup: %s", said)
+	text, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
 	}
+	wheel := filepath.Base(files[0])
+	p.files["/simple/"+name+"/"] = fmt.Sprintf(`<html><body><a href="../../files/%s">%[1]s</a></body></html>`, wheel)
+	p.files["/files/"+wheel] = string(text)
 }
 
-// Of a Python lock file, packages that are not what it says are refused; those of other
-// systems and those that no registry has do not keep the others from being installed.
+// Of a Python lock file, packages that are not what it says are refused, and those of other
+// systems are not asked for.
 func TestPythonLockIsHeld(t *testing.T) {
 	long(t)
 	t.Parallel()
 	needTools(t)
 	p := newPackages(t)
 	p.pythonPackage(t)
+	p.fromPyPI(t, "uv")
 	sum := sha256.Sum256([]byte(p.files["/files/left-1.0.0-py3-none-any.whl"]))
-	lock := func(sum string) string {
-		return fmt.Sprintf(`version = 1
+	files := map[string]string{}
+	for dir, sum := range map[string]string{"good": hex.EncodeToString(sum[:]), "bad": strings.Repeat("0", 64)} {
+		files[dir+"/pyproject.toml"] = "[project]\nname = \"app\"\nversion = \"0.1.0\"\ndependencies = [\"left\", \"winonly ; sys_platform == 'win32'\"]\n"
+		files[dir+"/uv.lock"] = fmt.Sprintf(`version = 1
+requires-python = ">=3.8"
 
 [[package]]
 name = "app"
 version = "0.1.0"
 source = { virtual = "." }
-dependencies = [{ name = "left" }, { name = "own" }, { name = "winonly", marker = "sys_platform == 'win32'" }]
+dependencies = [{ name = "left" }, { name = "winonly", marker = "sys_platform == 'win32'" }]
 
 [[package]]
 name = "left"
@@ -186,21 +185,11 @@ source = { registry = "https://pypi.elsewhere.example/simple" }
 wheels = [{ url = "https://elsewhere.example/left-1.0.0-py3-none-any.whl", hash = "sha256:%s" }]
 
 [[package]]
-name = "own"
-version = "2.0.0"
-source = { git = "https://git.elsewhere.example/own#abc" }
-
-[[package]]
 name = "winonly"
 version = "3.0.0"
 source = { registry = "https://pypi.elsewhere.example/simple" }
-wheels = [{ url = "https://elsewhere.example/winonly.whl", hash = "sha256:%[1]s" }]
+wheels = [{ url = "https://elsewhere.example/winonly-3.0.0-py3-none-any.whl", hash = "sha256:%[1]s" }]
 `, sum)
-	}
-	files := map[string]string{"good/uv.lock": lock(hex.EncodeToString(sum[:])), "bad/uv.lock": lock(strings.Repeat("0", 64)),
-		".gitmodules": "[submodule \"x\"]\n\tpath = third_party/x\n\turl = ../x\n"}
-	for _, dir := range []string{"good", "bad"} {
-		files[dir+"/pyproject.toml"] = "[project]\nname = \"app\"\nversion = \"0.1.0\"\ndependencies = [\"left\", \"own\", \"winonly ; sys_platform == 'win32'\"]\n"
 	}
 	ts := newServer(t, p.options(files))
 	ts.Label("acme")
@@ -209,19 +198,17 @@ wheels = [{ url = "https://elsewhere.example/winonly.whl", hash = "sha256:%[1]s"
 		t.Fatalf("%s: %+v\n%s", run.State, run.Gates, ts.Comments())
 	}
 	said := strings.Join(run.Current().Tests.Setup, "\n")
-	for _, want := range []string{"installed dependencies (pip in good)", "submodules are not fetched: empty for agents and tests is third_party/x",
-		"could not install dependencies (pip in bad): `python3 -m pip` ended with 1", "Got        " + hex.EncodeToString(sum[:]),
-		"could not install dependencies (pip in good: not from a registry, and nothing else is reached: own (https://git.elsewhere.example/own#abc)"} {
+	for _, want := range []string{"installed dependencies (pip in good)", "could not install dependencies (pip in bad): ", "DO NOT MATCH THE HASHES", "left"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("setup lacks %q:\n%s", want, said)
 		}
 	}
-	if asked := p.requests(); slices.ContainsFunc(asked, func(path string) bool { return strings.Contains(path, "own") || strings.Contains(path, "winonly") }) {
+	if asked := p.requests(); slices.ContainsFunc(asked, func(path string) bool { return strings.Contains(path, "winonly") }) {
 		t.Errorf("asked for %q", asked)
 	}
 }
 
-// Packages that a repository has as files are installed from there, and no registry is asked.
+// Packages that a repository has as files are installed from there, and no registry is asked for them.
 func TestPackagesAsFiles(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -245,7 +232,7 @@ if (cd py && python3 -c 'import left; left.greeting()'); then echo ok 2 - python
 	if tests := run.Current().Tests; tests.Passed != 2 || !slices.Equal(tests.Setup, []string{"installed dependencies (npm in web, pip in py)"}) {
 		t.Errorf("%d tests passed, setup: %q", tests.Passed, tests.Setup)
 	}
-	if asked := p.requests(); len(asked) > 0 {
+	if asked := p.requests(); slices.ContainsFunc(asked, func(path string) bool { return strings.Contains(path, "left") }) {
 		t.Errorf("asked for %q", asked)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -25,8 +24,9 @@ type Dependencies struct {
 	// Registries opens the gateway, and names Go's checksum database; none: it is not
 	// asked. nil: nothing is installed.
 	Registries func(ctx context.Context) (gateway *registry.Gateway, sumDB string, err error)
-	Scripts    bool // what a change adds may run scripts of its own
-	Compile    bool // the base is compiled ahead, without registries, too
+	Scripts    bool     // what a change adds may run scripts of its own
+	Compile    bool     // the base is compiled ahead, without registries, too
+	Toolchains []string // of the sandbox's commands, besides the server's own tools
 }
 
 const (
@@ -104,7 +104,7 @@ func (x *Executor) environment(ctx context.Context, run *pipeline.Run, ws worksp
 		}
 		key, env, told = plan.Key, tree.Env, tree.Summary()
 	} else {
-		told = plan.Lacking()
+		env, told = plan.Use(), plan.Lacking()
 	}
 	if sha == base {
 		return key, env, told, nil
@@ -244,7 +244,8 @@ func (x *Executor) hostTools(ctx context.Context, ws workspace.Workspace) (map[s
 	if known != nil && x.o.Now().Sub(at) < toolsFor {
 		return known, nil
 	}
-	r, err := ws.Run(ctx, workspace.Command{Args: []string{"/bin/sh", "-c", deps.ToolScript}, Timeout: time.Minute})
+	script := deps.ToolScript(x.o.Dependencies.Toolchains)
+	r, err := ws.Run(ctx, workspace.Command{Args: []string{"/bin/sh", "-c", script}, Timeout: time.Minute})
 	if err != nil {
 		return nil, err
 	}
@@ -423,16 +424,8 @@ func (x *Executor) misfits(ctx context.Context, run *pipeline.Run, ws workspace.
 		if err != nil {
 			return nil, err
 		}
-		if deps.InMoreTools(wants) {
-			r, err := ws.Run(ctx, workspace.Command{Args: []string{"/bin/sh", "-c", deps.MoreToolScript}, Timeout: time.Minute})
-			if err != nil {
-				return nil, err
-			}
-			more := deps.ParseTools(string(r.Stdout))
-			maps.Copy(more, tools)
-			tools = more
-		}
-		lines = deps.Misfits(wants, tools)
+		_, chosen := deps.Choose(wants, tools)
+		lines = deps.Misfits(wants, chosen)
 	}
 	lines = append(lines, deps.NotFetched(files)...)
 	x.mu.Lock()

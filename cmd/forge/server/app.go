@@ -175,7 +175,7 @@ func (a *App) executorOptions(o Options, agents *agent.Agent) phase.Options {
 			return phase.Identity{Name: "forge", Email: "forge@localhost"}, nil
 		},
 	}
-	x.Dependencies = phase.Dependencies{Compile: !o.Config.UnsafeNoSandbox && o.Workspaces == nil, Scripts: o.Config.InstallScripts}
+	x.Dependencies = phase.Dependencies{Compile: !o.Config.UnsafeNoSandbox && o.Workspaces == nil, Scripts: o.Config.InstallScripts, Toolchains: o.Config.Toolchains}
 	if o.Config.Dependencies && !o.Config.UnsafeNoSandbox {
 		x.Dependencies.Registries = newRegistries(o)
 	}

@@ -497,21 +497,19 @@ func (d *doctor) sandbox(ctx context.Context) {
 		return
 	}
 	defer ws.Close()
-	r, err := ws.Run(ctx, workspace.Command{Args: []string{"/bin/sh", "-c", deps.ToolScript}})
+	r, err := ws.Run(ctx, workspace.Command{Args: []string{"/bin/sh", "-c", deps.ToolScript(d.o.Config.Toolchains)}})
 	if err != nil {
 		d.say("tools", GradeBad, "", "%v", err)
 		return
 	}
 	tools := deps.ParseTools(string(r.Stdout))
-	if d.repo != "" {
-		if r, err := ws.Run(ctx, workspace.Command{Args: []string{"/bin/sh", "-c", deps.MoreToolScript}}); err == nil {
-			more := deps.ParseTools(string(r.Stdout))
-			maps.Copy(more, tools)
-			d.tools <- more
-		}
-	}
+	d.tools <- tools
 	var there []string
 	for _, name := range slices.Sorted(maps.Keys(tools)) {
+		if tool, dir, ok := strings.Cut(name, "@"); ok {
+			there = append(there, tool+" ("+shortVersion(tools[name])+", in "+dir+")")
+			continue
+		}
 		there = append(there, name+" ("+shortVersion(tools[name])+")")
 	}
 	if len(there) == 0 {
@@ -525,7 +523,7 @@ func (d *doctor) sandbox(ctx context.Context) {
 			d.say("tools", GradeWarn, "apt-get install "+install, "%s is there without %s: dependencies of its repositories cannot be installed", name, manager)
 		}
 		if tools[name] == "" && d.o.hostTool()(ctx, name, "--version") != "" {
-			d.say("tools", GradeWarn, "install it for all users, under /usr", "%s is on this machine, but the sandbox does not see it", name)
+			d.say("tools", GradeWarn, "install it for all users, under /usr, or name its directory under `toolchains` in the server's settings", "%s is on this machine, but the sandbox does not see it", name)
 		}
 	}
 }

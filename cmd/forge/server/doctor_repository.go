@@ -187,7 +187,8 @@ func (d *doctor) versions(ctx context.Context, app *github.App, repo pipeline.Re
 	if len(wants) == 0 || tools == nil {
 		return
 	}
-	misfits := deps.Misfits(wants, tools)
+	_, chosen := deps.Choose(wants, tools)
+	misfits := deps.Misfits(wants, chosen)
 	for _, line := range misfits {
 		says, fix, _ := strings.Cut(line, ": ")
 		d.say("repository", GradeWarn, fix, "%s", says)

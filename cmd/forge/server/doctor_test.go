@@ -407,7 +407,7 @@ func TestDoctorFindsFaults(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-		}, "repository", GradeWarn, []string{"`.tool-versions` asks for Go 99.1, the server has 1.", "install it on the server"}},
+		}, "repository", GradeWarn, []string{"`.tool-versions` asks for Go 99.1, the server has 1.", "install it for all users"}},
 		{"a repository's submodules", nil, func(p *patient) {
 			p.repo = "acme/parts"
 			_, err := p.gh.AddRepo("acme", "parts", map[string]string{".gitmodules": "[submodule \"x\"]\n\tpath = x\n\turl = ../x\n"})

@@ -185,6 +185,7 @@ var rules = map[string]rule{
 	"unsafe_no_sandbox":           {doc: "Run commands of repositories without a sandbox; for throw-away machines alone"},
 	"dependencies":                {doc: "install: a repository's dependencies are installed through a gateway to registries before its tests run; off: only what the repository holds is there", enum: []string{"install", "off"}},
 	"install_scripts":             {doc: "Let what a change adds run scripts when it is installed, in the sandbox"},
+	"toolchains":                  {doc: "Directories of tools that repositories' commands see, read-only: of one (DIR/bin), or of many as version managers keep them; not set: those of the server's user", items: 30, item: checkDirectory},
 	"registries":                  {doc: "Where packages are fetched from, by a name of your own; without an entry for a kind, what the server's own tools are configured with"},
 	"registries.*.kind":           {doc: "What it serves; empty: as its name says", enum: []string{"", "go", "npm", "pypi", "cargo", "maven", "rubygems", "composer"}},
 	"registries.*.url":            {doc: "Its address, as the package manager would be told", text: checkURL},

@@ -49,6 +49,7 @@ type Config struct {
 	Dependencies    bool                   // they are installed before tests run
 	InstallScripts  bool                   // packages may run scripts of their own then
 	Registries      []Registry             // sorted by name
+	Toolchains      []string               // directories of tools that commands see, read-only; absolute
 	WriteInterval   time.Duration          // between two writes to GitHub
 	DayUSD          float64                // cap on all runs' model calls in a day; 0: none
 	MonthUSD        float64                // in a month; 0: none
@@ -141,6 +142,7 @@ type serverFile struct {
 	Dependencies     string                    `json:"dependencies" env:"FORGE_DEPENDENCIES"`
 	InstallScripts   bool                      `json:"install_scripts" env:"FORGE_INSTALL_SCRIPTS"`
 	Registries       map[string]registryFile   `json:"registries"`
+	Toolchains       []string                  `json:"toolchains"`
 	WriteInterval    time.Duration             `json:"write_interval" env:"FORGE_WRITE_INTERVAL"`
 	CallTimeout      time.Duration             `json:"call_timeout" env:"FORGE_CALL_TIMEOUT"`
 	DayUSD           float64                   `json:"day_usd" env:"FORGE_DAY_USD"`
@@ -330,7 +332,7 @@ func (l *loader) finish() {
 	*c = Config{
 		SecretFiles: c.SecretFiles,
 		AppID:       f.AppID, PrivateKeyFile: f.PrivateKeyFile, Listen: f.Listen, Poll: f.Poll, GitHubURL: strings.TrimRight(f.GitHubURL, "/"),
-		LogHosts: f.LogHosts, Label: f.Label, Slug: f.Slug,
+		LogHosts: f.LogHosts, Toolchains: l.toolchains(), Label: f.Label, Slug: f.Slug,
 		AnthropicURL: f.AnthropicURL, OpenAIURL: f.OpenAIURL, UnsafeNoSandbox: f.UnsafeNoSandbox,
 		WorkerUser: f.WorkerUser, Dependencies: f.Dependencies == "install", InstallScripts: f.InstallScripts, WriteInterval: f.WriteInterval,
 		CallTimeout:  f.CallTimeout,
@@ -655,6 +657,39 @@ func checkHost(s string) string {
 		return ""
 	}
 	return "must be a host such as logs.example.com, or .example.com for all below it"
+}
+
+// managed are where version managers keep what they install, below a home.
+var managed = []string{".rustup/toolchains", ".nvm/versions/node", ".local/share/fnm/node-versions", ".pyenv/versions", ".local/share/uv/python",
+	".rbenv/versions", ".sdkman/candidates", ".local/share/mise/installs", ".asdf/installs"}
+
+// toolchains are the directories that are named, else those of the server's user. Root's are
+// not: no other user can read them, and no command runs as root.
+func (l *loader) toolchains() (out []string) {
+	if home := l.getenv("HOME"); l.file.Toolchains == nil && !l.root && filepath.IsAbs(home) {
+		for _, name := range managed {
+			dir := filepath.Join(home, filepath.FromSlash(name))
+			if info, err := os.Stat(dir); err == nil && info.IsDir() {
+				out = append(out, dir)
+			}
+		}
+	}
+	for _, dir := range l.file.Toolchains {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			l.problem("toolchains: %s is no directory: name one that holds bin, or the versions of a tool", dir)
+			continue
+		}
+		out = append(out, dir)
+	}
+	return out
+}
+
+// checkDirectory wants the absolute path of a directory.
+func checkDirectory(s string) string {
+	if !filepath.IsAbs(s) || filepath.Clean(s) == "/" {
+		return "must be the absolute path of a directory, such as /opt/toolchains"
+	}
+	return ""
 }
 
 // checkLoopback wants an address that only this machine can reach.

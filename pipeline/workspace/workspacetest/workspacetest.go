@@ -259,8 +259,8 @@ func (w *space) Use(_ context.Context, key string, _ []string) error {
 
 // GoAlone answers what tools there are, which takes a second where there are many.
 func GoAlone(_ string, c workspace.Command) (workspace.Result, bool) {
-	if slices.Contains(c.Args, deps.ToolScript) || slices.Contains(c.Args, deps.MoreToolScript) {
-		return workspace.Result{Stdout: []byte("go go1.26\n")}, true
+	if slices.Contains(c.Args, deps.ToolScript(nil)) {
+		return workspace.Result{Stdout: []byte("go\tgo1.26\n")}, true
 	}
 	return workspace.Result{}, false
 }
