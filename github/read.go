@@ -220,6 +220,24 @@ func (a *App) File(ctx context.Context, repo pipeline.Repo, path, ref string) ([
 	return append([]byte{}, text...), nil
 }
 
+// Files lists the files of a commit, by path; whole is false of one so large that GitHub leaves some out.
+func (a *App) Files(ctx context.Context, repo pipeline.Repo, ref string) (files []string, whole bool, err error) {
+	s, err := a.session(repo)
+	if err != nil {
+		return nil, false, err
+	}
+	tree, _, err := s.rest.Git.GetTree(ctx, repo.Owner, repo.Name, ref, true)
+	if err := explain(fmt.Sprintf("list the files of %s at %s", repo.FullName(), ref), "contents: read", err); err != nil {
+		return nil, false, err
+	}
+	for _, e := range tree.Entries {
+		if e.GetType() == "blob" {
+			files = append(files, e.GetPath())
+		}
+	}
+	return files, !tree.GetTruncated(), nil
+}
+
 // FindInstallation returns the App's installation that covers a repository.
 func (a *App) FindInstallation(ctx context.Context, owner, name string) (int64, error) {
 	i, resp, err := a.jwt.Apps.FindRepositoryInstallation(ctx, owner, name)

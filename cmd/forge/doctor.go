@@ -39,7 +39,7 @@ func doctorCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&repo, "repo", "", "OWNER/NAME of a repository to look at, too")
+	cmd.Flags().StringVarP(&repo, "repo", "R", "", "OWNER/NAME of a repository to look at, too")
 	cmd.Flags().BoolVar(&prices, "prices", false, "compare the models' prices with their providers' lists")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd

@@ -18,6 +18,7 @@ var gitOps = map[string]handler{
 	"git/create-ref":    createRef,
 	"git/update-ref":    updateRef,
 	"git/create-tree":   createTree,
+	"git/get-tree":      getTree,
 	"git/create-commit": createCommit,
 }
 

@@ -88,6 +88,23 @@ func (p *Plan) Edits(before *Plan) func(name string) bool {
 	}
 }
 
+// Lines say for people how the commit is set up, in the order in which it is done.
+func (p *Plan) Lines() (out []string) {
+	for _, own := range p.Own {
+		line := fmt.Sprintf("%s says how: %s", own.From, strings.Join(own.steps, "; "))
+		if own.From != settingsCommands && len(p.Projects) > 0 {
+			line += " (where that fails, as follows)"
+		}
+		out = append(out, line)
+	}
+	for _, one := range p.Projects {
+		if one.Lacks == "" && len(one.steps) > 0 {
+			out = append(out, fmt.Sprintf("%s installs what %s asks for", one, one.From))
+		}
+	}
+	return out
+}
+
 // Lacking says what cannot be installed, and why.
 func (p *Plan) Lacking() (out []string) {
 	for _, one := range p.Projects {

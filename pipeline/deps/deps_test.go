@@ -285,6 +285,28 @@ func TestErrorLines(t *testing.T) {
 	}
 }
 
+// Covers D1: what is found, and why, is told before anything is run.
+func TestLines(t *testing.T) {
+	t.Parallel()
+	steps := "jobs: {copilot-setup-steps: {steps: [{run: make tools}]}}\n"
+	files := map[string]string{"go.mod": "module m\n\nrequire x v1.0.0\n", "web/package.json": npmNeeds, ".github/workflows/copilot-setup-steps.yml": steps}
+	bare := everything()
+	delete(bare.Tools, "npm")
+	for _, tt := range []struct {
+		set  config.Setup
+		host Host
+		want []string
+	}{
+		{config.Setup{}, everything(), []string{".github/workflows/copilot-setup-steps.yml says how: make tools (where that fails, as follows)",
+			"go installs what go.mod asks for", "npm in web installs what web/package.json asks for"}},
+		{config.Setup{Commands: []string{"make a", "make b"}}, bare, []string{"setup.commands says how: make a; make b", "go installs what go.mod asks for"}},
+	} {
+		if diff := cmp.Diff(tt.want, find(t, files, tt.set, tt.host).Lines()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
 // Of what a lock file says, packages with checksums are told from those without, whatever
 // the program that said it writes around them.
 func TestLocked(t *testing.T) {

@@ -2,7 +2,6 @@ package repositories
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -52,10 +51,13 @@ func (t *tester) failing(ctx context.Context, dir, clone string, id int64, c com
 	at := t.at[clone]
 	if at == "" {
 		at = filepath.Join(dir, "clones", project(clone))
+		if err := os.RemoveAll(at); err != nil { // of another time
+			return nil, 0, err
+		}
 		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 			return nil, 0, err
 		}
-		if _, err := git(ctx, clone, "clone", "--quiet", "--no-checkout", clone, at); err != nil && !errors.Is(err, os.ErrExist) {
+		if _, err := git(ctx, clone, "clone", "--quiet", "--no-checkout", clone, at); err != nil {
 			return nil, 0, err
 		}
 		t.at[clone] = at

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/config"
 	"forge/pipeline/deps"
+	"forge/pipeline/registry"
 )
 
 // leaveOut is what helps where a rule for branches that people work for holds for Forge's, too.
@@ -86,7 +88,7 @@ func (d *doctor) repository(ctx context.Context, app *github.App, facts *github.
 	}
 	d.deploys(ctx, app, facts, repo, how)
 	d.rules(ctx, app, repo, how.Commits)
-	d.versions(ctx, app, repo)
+	d.setUp(ctx, app, repo, how)
 }
 
 // notFound is what to do where a repository cannot be asked about.
@@ -149,31 +151,49 @@ func misnamed(ctx context.Context, app *github.App, repo pipeline.Repo) bool {
 	return err == nil && other != nil
 }
 
-// versions looks whether this machine has what the repository's files ask for.
-func (d *doctor) versions(ctx context.Context, app *github.App, repo pipeline.Repo) {
-	files := map[string][]byte{}
-	var mu sync.Mutex
-	var all errgroup.Group
-	all.SetLimit(6)
-	for _, name := range deps.WantFiles() {
-		all.Go(func() error {
-			text, err := app.File(ctx, repo, name, repo.DefaultBranch)
-			if err == nil && text != nil {
-				mu.Lock()
-				files[name] = text
-				mu.Unlock()
-			}
-			return err
-		})
+// mostRead is how many files of a repository are read one by one.
+const mostRead = 60
+
+// setUp looks whether this machine has what the repository's files ask for, and says how it
+// would be set up.
+func (d *doctor) setUp(ctx context.Context, app *github.App, repo pipeline.Repo, how config.Config) {
+	tools := <-d.tools // it is closed in any case
+	list, whole, err := app.Files(ctx, repo, repo.DefaultBranch)
+	if err != nil {
+		d.say("repository", GradeWarn, "", "which files it has cannot be read: %v", err)
+		return
 	}
-	if err := all.Wait(); err != nil {
+	if !whole {
+		d.say("repository", GradeWarn, "", "it has more files than GitHub lists at once: how it is set up is told from a part of them")
+	}
+	read := func(paths []string) (map[string][]byte, error) {
+		paths = slices.DeleteFunc(slices.Clone(paths), func(name string) bool { return !slices.Contains(list, name) })
+		slices.SortFunc(paths, func(a, b string) int { return cmp.Or(strings.Count(a, "/")-strings.Count(b, "/"), cmp.Compare(a, b)) })
+		files := map[string][]byte{}
+		var mu sync.Mutex
+		var all errgroup.Group
+		all.SetLimit(6)
+		for _, name := range paths[:min(mostRead, len(paths))] {
+			all.Go(func() error {
+				text, err := app.File(ctx, repo, name, repo.DefaultBranch)
+				if err == nil && text != nil {
+					mu.Lock()
+					files[name] = text
+					mu.Unlock()
+				}
+				return err
+			})
+		}
+		return files, all.Wait()
+	}
+	files, err := read(deps.WantFiles())
+	if err != nil {
 		d.say("repository", GradeWarn, "", "which versions it asks for cannot be read: %v", err)
 	}
 	for _, line := range deps.NotFetched(files) {
 		d.say("repository", GradeWarn, "commit what the tests need of it, or let setup.commands make it", "%s", line)
 	}
 	wants := deps.Wants(files)
-	tools := <-d.tools // it is closed in any case
 	if d.o.Config.UnsafeNoSandbox {
 		tools = map[string]string{}
 		for _, w := range wants {
@@ -184,7 +204,11 @@ func (d *doctor) versions(ctx context.Context, app *github.App, repo pipeline.Re
 			tools[w.Tool] = d.o.hostTool()(ctx, w.Tool, ask)
 		}
 	}
-	if len(wants) == 0 || tools == nil {
+	if tools == nil {
+		return
+	}
+	d.plan(deps.Commit{Files: list, Tests: how.Tests.Commands, Read: read}, how, tools)
+	if len(wants) == 0 {
 		return
 	}
 	_, chosen := deps.Choose(wants, tools)
@@ -195,6 +219,31 @@ func (d *doctor) versions(ctx context.Context, app *github.App, repo pipeline.Re
 	}
 	if len(misfits) == 0 {
 		d.ok("repository", "the versions that its files ask for are there")
+	}
+}
+
+// plan says how a repository would be set up.
+func (d *doctor) plan(c deps.Commit, how config.Config, tools map[string]string) {
+	host := deps.Host{Tools: tools, Registry: map[string]string{}, Offline: !d.o.Config.Dependencies || d.o.Config.UnsafeNoSandbox}
+	for _, kind := range registry.Kinds() { // each has one by default
+		host.Registry[string(kind)] = kind.URL()
+	}
+	plan, err := deps.Find(c, how.Setup, host)
+	if err != nil {
+		d.say("repository", GradeWarn, "", "how it is set up cannot be told: %v", err)
+		return
+	}
+	if host.Offline {
+		return // it is said elsewhere
+	}
+	for _, line := range plan.Lines() {
+		d.ok("repository", "set-up: %s", line)
+	}
+	for _, line := range plan.Lacking() {
+		d.say("repository", GradeWarn, "", "%s", line)
+	}
+	if plan.Empty() {
+		d.ok("repository", "set-up: nothing is found to be installed; setup.commands in %s would be run", configPath)
 	}
 }
 
