@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"forge/pipeline/measure"
 )
 
 const (
@@ -20,28 +18,26 @@ const (
 
 const readingsKept = 30 * 24 * time.Hour
 
-// Reading is what a gate of quality came to at a base, by how it was measured; nil when
-// it is not kept: nobody has measured it, or it was deleted after a month.
-func (d *DB) Reading(ctx context.Context, repo, key string) (*measure.Reading, error) {
+// Reading reads into v what was measured at a base, by how that was done. It is not there
+// when nobody has measured it, or it was deleted after a month.
+func (d *DB) Reading(ctx context.Context, repo, key string, v any) (there bool, err error) {
 	var data string
-	err := d.reader.QueryRowContext(ctx, selectReading, clean(repo), key).Scan(&data)
+	err = d.reader.QueryRowContext(ctx, selectReading, clean(repo), key).Scan(&data)
 	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
+		return false, nil
 	}
-	r := &measure.Reading{}
 	if err == nil {
-		err = json.Unmarshal([]byte(data), r)
+		err = json.Unmarshal([]byte(data), v)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read what %s came to at a base: %w", repo, err)
+		return false, fmt.Errorf("read what %s came to at a base: %w", repo, err)
 	}
-	return r, nil
+	return true, nil
 }
 
-// KeepReading keeps what a gate of quality came to at a base, and deletes what is older than
-// a month.
-func (d *DB) KeepReading(ctx context.Context, repo, key string, r *measure.Reading, now time.Time) error {
-	data, err := json.Marshal(r)
+// KeepReading keeps what was measured at a base, as JSON, and deletes what is older than a month.
+func (d *DB) KeepReading(ctx context.Context, repo, key string, v any, now time.Time) error {
+	data, err := json.Marshal(v)
 	if err == nil {
 		_, err = d.change(ctx, nil, forgetReadings, micros(now.Add(-readingsKept)))
 	}

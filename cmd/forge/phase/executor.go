@@ -82,7 +82,7 @@ type Options struct {
 	// Commit returns what takes the place of a commit that was made here; nil: nothing.
 	Commit   func(ctx context.Context, run *pipeline.Run, sha string) (string, error)
 	Known    func(ctx context.Context, repo pipeline.Repo) (map[string]pipeline.KnownFailure, error) // tests that failed before somebody's work, with who called them known
-	Readings Readings                                                                                // of quality gates at bases
+	Readings Readings                                                                                // of tests and quality gates at bases; nil: none is kept
 	CI       *CI                                                                                     // nil without GitHub
 	// Comments returns what people with write access said on an issue and its pull request
 	// (0: there is none), oldest first; nil without GitHub.

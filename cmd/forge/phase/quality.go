@@ -86,11 +86,11 @@ func rooted(failures []pipeline.Failure, measures []measure.Result) {
 	}
 }
 
-// Readings keep what gates of quality came to at bases, by how it was measured, for all runs
-// and beyond the server's life.
+// Readings keep what tests and gates of quality came to at bases, by how it was measured, for
+// all runs and beyond the server's life. They read into a pointer what [encoding/json] writes.
 type Readings interface {
-	Reading(ctx context.Context, repo, key string) (*measure.Reading, error)
-	KeepReading(ctx context.Context, repo, key string, r *measure.Reading, now time.Time) error
+	Reading(ctx context.Context, repo, key string, v any) (there bool, err error)
+	KeepReading(ctx context.Context, repo, key string, v any, now time.Time) error
 }
 
 // kept are those of a repository. What cannot be read is measured once more.
@@ -100,15 +100,24 @@ type kept struct {
 }
 
 func (k kept) Get(ctx context.Context, key string) *measure.Reading {
-	r, err := k.x.o.Readings.Reading(ctx, k.repo, key)
+	if r := (&measure.Reading{}); k.read(ctx, key, r) {
+		return r
+	}
+	return nil
+}
+
+func (k kept) Put(ctx context.Context, key string, r *measure.Reading) { k.write(ctx, key, r) }
+
+func (k kept) read(ctx context.Context, key string, v any) bool {
+	there, err := k.x.o.Readings.Reading(ctx, k.repo, key, v)
 	if err != nil {
 		k.x.o.Log.Warn("measure a base once more", "error", err)
 	}
-	return r
+	return there
 }
 
-func (k kept) Put(ctx context.Context, key string, r *measure.Reading) {
-	if err := k.x.o.Readings.KeepReading(ctx, k.repo, key, r, k.x.o.Now()); err != nil {
+func (k kept) write(ctx context.Context, key string, v any) {
+	if err := k.x.o.Readings.KeepReading(ctx, k.repo, key, v, k.x.o.Now()); err != nil {
 		k.x.o.Log.Warn("keep what was measured at a base", "error", err)
 	}
 }
