@@ -159,13 +159,18 @@ func Command() *cobra.Command {
 			}
 			defer clean()
 			var all []row
+			var failed error
 			for _, name := range names {
 				for _, form := range forms {
 					sum := row{Model: name, Form: cmp.Or(form, "auto")}
 					for _, t := range list {
 						one, err := b.play(cmd.Context(), name, form, t)
-						if err != nil {
-							return fmt.Errorf("play %s with %s: %w", t.Name, name, err)
+						if cmd.Context().Err() != nil {
+							return err
+						}
+						if err != nil { // the others can be played all the same
+							failed = errors.Join(failed, fmt.Errorf("play %s with %s: %w", t.Name, name, err))
+							continue
 						}
 						sum.add(one)
 						one.show(cmd.OutOrStdout(), asJSON)
@@ -176,7 +181,7 @@ func Command() *cobra.Command {
 			if !asJSON {
 				show(cmd.OutOrStdout(), all)
 			}
-			return nil
+			return failed
 		},
 	}
 	cmd.Flags().StringSliceVar(&forms, "form", []string{""}, "forms to ask in: "+agent.FormPlain+", "+agent.FormTools+"; empty: as the program chooses")

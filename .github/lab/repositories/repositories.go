@@ -86,6 +86,7 @@ func Command() *cobra.Command {
 				return err
 			}
 			var plays []Play
+			var failed error
 			for _, clone := range clones {
 				if base {
 					if err := t.base(cmd.Context(), clone, cmd.OutOrStdout()); err != nil {
@@ -103,15 +104,18 @@ func Command() *cobra.Command {
 					for _, one := range more {
 						show(cmd.OutOrStdout(), one, asJSON)
 					}
-					if err != nil {
-						return fmt.Errorf("play %.10s of %s: %w", c.SHA, project(clone), err)
+					if cmd.Context().Err() != nil {
+						return err
+					}
+					if err != nil { // the others can be played all the same
+						failed = errors.Join(failed, fmt.Errorf("play %.10s of %s: %w", c.SHA, project(clone), err))
 					}
 				}
 			}
 			if !asJSON && !base {
 				summary(cmd.OutOrStdout(), plays)
 			}
-			return nil
+			return failed
 		},
 	}
 	cmd.Flags().IntVarP(&most, "commits", "n", 20, "commits of each clone")
