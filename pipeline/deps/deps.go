@@ -149,6 +149,23 @@ func (p *Plan) Use() []string {
 	return out
 }
 
+// GoHosts are the hosts of the Go modules that the commit needs.
+func (p *Plan) GoHosts() []string {
+	hosts := map[string]bool{}
+	for name, text := range p.text {
+		if base := path.Base(name); base != "go.mod" && base != "go.sum" && base != "go.work.sum" {
+			continue
+		}
+		for line := range strings.Lines(string(text)) {
+			if f := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "require")); len(f) > 1 && strings.HasPrefix(f[1], "v") {
+				host, _, _ := strings.Cut(f[0], "/")
+				hosts[host] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(hosts))
+}
+
 // Commit is what of a commit's files a plan is made of.
 type Commit struct {
 	Files []string
@@ -230,6 +247,16 @@ var input = lazyregexp.New(`^(?:go\.(?:mod|sum|work|work\.sum)|package\.json|pac
 // isInput reports whether a file decides what is installed.
 func isInput(name string) bool {
 	return input.MatchString(path.Base(name)) || strings.Contains("/"+path.Dir(name)+"/", "/requirements/") || strings.Contains("/"+path.Dir(name)+"/", "/patches/")
+}
+
+// Steers reports whether a file says how a package manager works, and not what it installs:
+// such files name programs that it runs.
+func Steers(name string) bool {
+	switch path.Base(name) {
+	case ".npmrc", ".yarnrc", ".yarnrc.yml", "maven.config", "extensions.xml", "gradle.properties":
+		return true
+	}
+	return false
 }
 
 // foreign reports whether a path belongs to somebody else's code, or to a test's data.

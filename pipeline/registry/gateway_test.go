@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -818,5 +819,48 @@ func TestClosedSessionIsGone(t *testing.T) {
 	fmt.Fprintf(c, "GET /left HTTP/1.0\r\nHost: 127.0.0.1:4802\r\n\r\n")
 	if body, _ := io.ReadAll(c); len(body) > 0 {
 		t.Errorf("a connection outlived its session: %q", body)
+	}
+}
+
+// Covers S7: a change gets Go modules of hosts that its base has, that serve everybody's code,
+// that the operator lists, and that a module fetched before needs; no other host is told anything.
+func TestGoHosts(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var asked []string
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		asked = append(asked, r.URL.Path)
+		mu.Unlock()
+		fmt.Fprint(w, "module m\n\nrequire (\n\tneeded.example/left v1.0.0 // indirect\n)\nrequire alone.example v1.2.3\n")
+	}))
+	defer web.Close()
+	_, s := open(t, Options{Dir: t.TempDir(), Registries: []Registry{{Kind: Go, URL: web.URL, Private: true},
+		{Kind: Go, URL: web.URL, Private: true, Match: []string{"go.acme.dev/*"}}}})
+	get := func(path string) int {
+		status, _ := raw(t, s, Go, "GET "+path+" HTTP/1.1\r\nHost: 127.0.0.1:4801\r\nConnection: close\r\n\r\n")
+		return status
+	}
+	const mod = "/@v/v1.0.0.mod"
+	if status := get("/any.example/x" + mod); status != http.StatusOK {
+		t.Errorf("the base is answered %d", status)
+	}
+	s.Limit([]string{"own.example"})
+	for _, path := range []string{"/secret.attacker.example/x" + mod, "/sumdb/sum.golang.org/lookup/secret.attacker.example/x@v1.0.0", "/needed.example/left" + mod} {
+		if status := get(path); status != http.StatusForbidden {
+			t.Errorf("%s is answered %d", path, status)
+		}
+	}
+	for _, path := range []string{"/own.example/x" + mod, "/go.acme.dev/tools/x" + mod, "/sumdb/sum.golang.org/latest", "/github.com/a/b" + mod,
+		"/needed.example/left" + mod, "/alone.example" + mod, "/sumdb/sum.golang.org/lookup/needed.example/left@v1.0.0"} {
+		if status := get(path); status != http.StatusOK {
+			t.Errorf("%s is answered %d", path, status)
+		}
+	}
+	if why := s.Report().Refused; len(why) != 3 || !strings.Contains(why[0].Why, "match: [") {
+		t.Errorf("%+v", why)
+	}
+	if slices.ContainsFunc(asked, func(path string) bool { return strings.Contains(path, "attacker") }) {
+		t.Errorf("asked for %q", asked)
 	}
 }

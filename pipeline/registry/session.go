@@ -74,6 +74,7 @@ type Session struct {
 	mu     sync.Mutex
 	report Report
 	sent   int64
+	hosts  map[string]bool // whose Go modules may be asked for; nil: any
 }
 
 // sessionPrefix begins the names of sessions' directories.
@@ -221,6 +222,9 @@ func (s *Session) refuse(k Kind, r *http.Request) (int, string) {
 		return http.StatusForbidden, "a query is not allowed"
 	case !k.valid(asked):
 		return http.StatusForbidden, "no path that a registry of the kind " + string(k) + " has"
+	case s.strange(k, asked) != "":
+		return http.StatusForbidden, fmt.Sprintf("the base branch needs no module of %s, and what a change names there is not asked for. "+
+			"Require one on the base branch, or list `registries` of the kind go with match: [%[1]s/*] in the server's settings", s.strange(k, asked))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -278,6 +282,13 @@ func (s *Session) answer(w http.ResponseWriter, r *http.Request, k Kind) {
 		return
 	}
 	defer f.Close()
+	if k == Go && strings.HasSuffix(p, ".mod") && s.limited() {
+		s.learn(io.LimitReader(f, 1<<20))
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			http.Error(w, "forge: "+err.Error(), http.StatusBadGateway)
+			return
+		}
+	}
 	w.Header().Set("Content-Length", strconv.FormatInt(e.Size, 10))
 	if r.Method == http.MethodHead {
 		return

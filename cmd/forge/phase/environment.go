@@ -118,7 +118,7 @@ func (x *Executor) environment(ctx context.Context, run *pipeline.Run, ws worksp
 	if err != nil || len(projects) == 0 {
 		return key, env, told, err
 	}
-	u := update{x: x, run: run, base: base, from: key, plan: now, projects: projects, key: updateKey(plan, now.Key)}
+	u := update{x: x, run: run, base: base, from: key, settled: plan, plan: now, projects: projects, key: updateKey(plan, now.Key)}
 	u.apply = func(ctx context.Context, own workspace.Workspace) error {
 		changed, err := x.o.Gateway.Changed(ctx, run.Repo, base, sha)
 		if err != nil {
@@ -132,6 +132,9 @@ func (x *Executor) environment(ctx context.Context, run *pipeline.Run, ws worksp
 	}
 	if x.o.Dependencies.Registries == nil {
 		return u.key, tree.Env, told, nil
+	}
+	if steering := slices.DeleteFunc(now.Inputs(), func(name string) bool { return !edited(name) || !deps.Steers(name) }); len(steering) > 0 {
+		told = append(told, "packages are installed as the base branch says, not as the change does in "+strings.Join(steering, ", "))
 	}
 	told = append(told, "the change edits what is installed: "+strings.Join(slices.DeleteFunc(now.Inputs(), func(name string) bool { return !edited(name) }), ", "))
 	return u.key, tree.Env, append(told, came(tree)...), nil
@@ -267,7 +270,7 @@ func (x *Executor) setUp(ctx context.Context, run *pipeline.Run, ws workspace.Wo
 	}
 	defer own.Close()
 	x.o.Log.Info("setting up", "run", run.ID, "files", strings.Join(plan.Inputs(), " "))
-	return x.kept(ctx, run, own, workspace.Installation{Key: plan.Key}, plan.Make)
+	return x.kept(ctx, run, own, workspace.Installation{Key: plan.Key}, nil, plan.Make)
 }
 
 func (x *Executor) openSetup(ctx context.Context, run *pipeline.Run, base string) (workspace.Workspace, error) {
@@ -276,8 +279,9 @@ func (x *Executor) openSetup(ctx context.Context, run *pipeline.Run, base string
 	})
 }
 
-// kept has an environment made and kept, with a way to the registries.
-func (x *Executor) kept(ctx context.Context, run *pipeline.Run, ws workspace.Workspace, o workspace.Installation,
+// kept has an environment made and kept, with a way to the registries: for a change, to Go
+// modules of hosts that its base has alone.
+func (x *Executor) kept(ctx context.Context, run *pipeline.Run, ws workspace.Workspace, o workspace.Installation, base *deps.Plan,
 	make func(context.Context, workspace.Installer) (*deps.Tree, error),
 ) (*deps.Tree, error) {
 	gateway, _, err := x.registries(ctx)
@@ -292,6 +296,9 @@ func (x *Executor) kept(ctx context.Context, run *pipeline.Run, ws workspace.Wor
 			return nil, err
 		}
 		defer session.Close()
+		if base != nil {
+			session.Limit(base.GoHosts())
+		}
 		o.Sockets, asked = session.Dir(), session.Report
 		for _, k := range session.Kinds() {
 			o.Routes = append(o.Routes, workspace.Route{Port: k.Port(), Socket: k.SocketFile()})
@@ -350,8 +357,9 @@ func (x *Executor) stale(about []byte) bool {
 type update struct {
 	x        *Executor
 	run      *pipeline.Run
-	base     string // the commit that the environment is of
-	from     string // its key
+	base     string     // the commit that the environment is of
+	from     string     // its key
+	settled  *deps.Plan // its plan
 	key      string
 	plan     *deps.Plan // of the change
 	projects []*deps.Project
@@ -365,9 +373,9 @@ func updateKey(base *deps.Plan, change string) string {
 }
 
 // inputs are those of changed files that package managers read: manifests, and what Go's
-// imports are read of.
+// imports are read of. What says how they work is the base's: it names programs to run.
 func (u *update) inputs(changed []string) []string {
-	all := u.plan.Inputs()
+	all := slices.DeleteFunc(u.plan.Inputs(), deps.Steers)
 	for _, p := range u.projects {
 		if p.Manager == "go" {
 			return slices.DeleteFunc(changed, func(name string) bool { return path.Ext(name) != ".go" && !slices.Contains(all, name) })
@@ -392,7 +400,7 @@ func (u *update) carryOut(ctx context.Context, ws workspace.Workspace) (*deps.Tr
 	if err := u.apply(ctx, own); err != nil {
 		return nil, nil, err
 	}
-	tree, err := u.x.kept(ctx, u.run, own, workspace.Installation{Key: u.key, From: u.from}, func(ctx context.Context, in workspace.Installer) (*deps.Tree, error) {
+	tree, err := u.x.kept(ctx, u.run, own, workspace.Installation{Key: u.key, From: u.from}, u.settled, func(ctx context.Context, in workspace.Installer) (*deps.Tree, error) {
 		return u.plan.Update(ctx, in, u.projects)
 	})
 	if err != nil {

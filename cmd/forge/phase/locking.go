@@ -83,7 +83,7 @@ func (l *locking) bring(ctx context.Context) ([]string, error) {
 		return l.wrong, nil
 	}
 	base := settled(l.run, l.run.Head)
-	u := update{x: l.x, run: l.run, base: base, plan: now, projects: projects, key: key}
+	u := update{x: l.x, run: l.run, base: base, settled: before, plan: now, projects: projects, key: key}
 	if !before.Empty() {
 		if _, err := l.x.setUp(ctx, l.run, l.ws, before, base); err != nil {
 			return nil, err

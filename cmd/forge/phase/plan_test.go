@@ -3,11 +3,14 @@ package phase
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"forge/pipeline/config"
+	"forge/pipeline/deps"
 	"forge/pipeline/workspace"
 	"forge/pipeline/workspace/workspacetest"
 )
@@ -59,5 +62,23 @@ func TestBaselineIsKept(t *testing.T) {
 		if ran != step.ran || report.Total != 1 || len(report.Failures) != step.fail {
 			t.Errorf("step %d: %d runs, want %d; %+v", i, ran, step.ran, report)
 		}
+	}
+}
+
+// Covers S7: what a change says of how packages are installed is not followed.
+func TestInputsOfChange(t *testing.T) {
+	t.Parallel()
+	files := map[string][]byte{"package.json": []byte(`{"dependencies":{"left":"1"}}`), ".npmrc": []byte("git=./evil\n"), "a.js": nil}
+	plan, err := deps.Find(deps.Commit{Files: slices.Sorted(maps.Keys(files)), Read: func(paths []string) (map[string][]byte, error) {
+		out := maps.Clone(files)
+		maps.DeleteFunc(out, func(name string, _ []byte) bool { return !slices.Contains(paths, name) })
+		return out, nil
+	}}, config.Setup{}, deps.Host{Tools: map[string]string{"npm": "10"}, Registry: map[string]string{"npm": "http://registry.example"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := update{plan: plan, projects: plan.Projects}
+	if got := u.inputs([]string{".npmrc", "a.js", "package.json"}); !slices.Equal(got, []string{"package.json"}) {
+		t.Errorf("%q", got)
 	}
 }
