@@ -195,13 +195,13 @@ func TestPlayRecorded(t *testing.T) {
 	}
 	b := &bench{exe: sandboxtest.Worker(t), replay: "testdata/recordings"}
 	got, err := b.play(t.Context(), "openai/qwen2.5-coder:1.5b", agent.FormPlain, list[0])
-	if err != nil || !got.Verified || !got.Hidden || got.Calls != 1 || got.Lost > 0 || !strings.Contains(got.Ended, "nobody has reviewed it") {
+	if err != nil || !got.Handed || got.Verified || !got.Hidden || got.Calls != 1 || got.Lost > 0 || !strings.Contains(got.Ended, "nobody has read the change") {
 		t.Errorf("it came to %+v, %v", got, err)
 	}
 }
 
 // TestPlayFixed plays a task of each language with a model that answers with the fix: the
-// work is verified, and the hidden tests pass.
+// work is put to a person, and the hidden tests pass.
 func TestPlayFixed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes: left out with -short")
@@ -228,7 +228,7 @@ func TestPlayFixed(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, err := b.play(t.Context(), "openai/fixed", agent.FormPlain, one)
-			if err != nil || !got.Verified || !got.Hidden || got.Calls != 1 {
+			if err != nil || !got.Handed || !got.Hidden || got.Calls != 1 {
 				t.Errorf("it came to %+v, %v", got, err)
 			}
 		})
