@@ -55,7 +55,7 @@ func flipped(line string) (out []string) {
 	for _, t := range tokens(line) {
 		word := line[t[0]:t[1]]
 		other := flips[word]
-		if strings.ContainsAny(word, "<>=!&|") && (t[0] == 0 || line[t[0]-1] != ' ' || line[t[1]] != ' ') {
+		if strings.ContainsAny(word, "<>=!&|") && !(strings.HasSuffix(line[:t[0]], " ") && strings.HasPrefix(line[t[1]:], " ")) {
 			continue // brackets of types, say
 		}
 		if other == "" && word[0] >= '0' && word[0] <= '9' && !strings.ContainsAny(word, "xXbBoO") {

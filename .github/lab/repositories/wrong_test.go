@@ -16,6 +16,7 @@ func TestFlipped(t *testing.T) {
 		"if x == 'a < b':  # c > d\n":   {"if x != 'a < b':  # c > d\n"},
 		"if (a === b) return true;\n":   {"if (a !== b) return true;\n", "if (a === b) return false;\n"},
 		"    return a and not b\n":      {"    return a or not b\n"},
+		"return a &&":                   nil,
 		"x := f(0.5)\n":                 {"x := f(70.5)\n"},
 		"let x: Vec<u8> = y > 2;\n":     {"let x: Vec<u8> = y >= 2;\n", "let x: Vec<u8> = y > 72;\n"},
 	} {
