@@ -98,6 +98,7 @@ type checker struct {
 
 	bare   bool                   // run to compare with another run: no coverage, nothing stops early
 	narrow []string               // directories of the Go packages that are run alone; nil: all
+	among  []string               // files of tests that others say nothing of, for Python's and Go's suites; nil: all
 	only   func(*suite) bool      // suites that are run; nil: all
 	worth  func(t *testcase) bool // failing tests that are run again; nil: all
 

@@ -95,7 +95,7 @@ func (v *verdict) mutate(ctx context.Context) error {
 	if len(tests) == 0 {
 		return nil
 	}
-	c, err := v.run(ctx, treeRun{sha: v.o.Head, narrow: v.packages(), write: files})
+	c, err := v.run(ctx, treeRun{sha: v.o.Head, narrow: v.packages(), among: slices.Sorted(maps.Keys(files)), write: files})
 	if _, mine := environment(err); mine {
 		return nil
 	}

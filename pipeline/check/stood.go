@@ -95,6 +95,7 @@ type treeRun struct {
 	back   bool              // with the base's tests put back
 	kept   map[string]string // but for these
 	narrow []string
+	among  []string          // files of tests, where others say nothing; nil: all
 	once   map[string]bool   // the commands that are run, without running again what fails; nil: all
 	ahead  []string          // files that are as the head has them
 	names  []string          // the tests that matter; nil: all
@@ -127,7 +128,7 @@ func (v *verdict) run(ctx context.Context, r treeRun) (*checker, error) {
 			return c, fmt.Errorf("change what %s expects: %w", name, err)
 		}
 	}
-	c.ws, c.bare, c.narrow = tree, true, r.narrow
+	c.ws, c.bare, c.narrow, c.among = tree, true, r.narrow, r.among
 	if err := v.suitesOf(ctx, c, r); err != nil {
 		return c, err
 	}
@@ -399,6 +400,12 @@ func (c *checker) concerns(s *suite) bool {
 	if c.only != nil && !c.only(s) {
 		return false
 	}
+	if c.among != nil && s.pytest {
+		return len(c.filesOf(s)) > 0
+	}
+	if c.among != nil && s.format == formatGo && !slices.ContainsFunc(c.among, func(name string) bool { return path.Ext(name) == ".go" }) {
+		return false
+	}
 	return c.narrow == nil || s.format == formatGo && (s.args[len(s.args)-1] != "./..." || len(c.inModule(s)) > 0)
 }
 
@@ -419,6 +426,16 @@ func (c *checker) inModule(s *suite) []string {
 	return out
 }
 
+// filesOf are the files of a narrowed run that a suite of Python tests, as its command names them.
+func (c *checker) filesOf(s *suite) (out []string) {
+	for _, name := range c.among {
+		if rest, ok := strings.CutPrefix(name, strings.TrimPrefix(path.Clean(s.dir)+"/", "./")); ok && path.Ext(name) == ".py" {
+			out = append(out, rest)
+		}
+	}
+	return out
+}
+
 // bareArgs is a suite's command for a run that is only compared: nothing stops it
 // early, and only what may differ is run.
 func (c *checker) bareArgs(s *suite) []string {
@@ -430,7 +447,7 @@ func (c *checker) bareArgs(s *suite) []string {
 		}
 		args = slices.DeleteFunc(args, func(a string) bool { return strings.TrimLeft(a, "-") == "failfast" })
 	case s.pytest:
-		args = append(args, "--maxfail=0", "--continue-on-collection-errors")
+		args = append(append(args, "--maxfail=0", "--continue-on-collection-errors"), c.filesOf(s)...)
 	case s.format == formatJest:
 		args = append(args, "--bail=0")
 	case s.format == formatUnittest:

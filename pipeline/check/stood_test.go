@@ -364,6 +364,27 @@ func TestNarrow(t *testing.T) {
 	}
 }
 
+// Of a run for some files of tests, suites of Python are run for theirs, and those of Go for none of Python.
+func TestAmong(t *testing.T) {
+	t.Parallel()
+	py := &suite{dir: "web", pytest: true, format: formatJUnit, args: []string{"pytest"}}
+	gotest := &suite{dir: ".", format: formatGo, args: []string{"go", "test", "./..."}}
+	c := &checker{bare: true, among: []string{"web/tests/test_a.py", "api/test_b.py"}}
+	if got := c.bareArgs(py); !slices.Equal(got, []string{"pytest", "--maxfail=0", "--continue-on-collection-errors", "tests/test_a.py"}) {
+		t.Errorf("command %q", got)
+	}
+	if !c.concerns(py) || c.concerns(gotest) {
+		t.Error("Python's suite is not run, or Go's is")
+	}
+	c.among = []string{"a_test.go"}
+	if c.concerns(py) || !c.concerns(gotest) {
+		t.Error("Python's suite is run, or Go's is not")
+	}
+	if c.among = nil; !c.concerns(py) || !c.concerns(gotest) {
+		t.Error("a whole run leaves one out")
+	}
+}
+
 func TestGoParts(t *testing.T) {
 	t.Parallel()
 	const source = "package p\n\nimport (\n\t\"testing\"\n\n\tq \"example.com/q\"\n)\n\n// one is shared.\nconst one = 1\n\nfunc TestA(t *testing.T) {\n\tif one != 1 {\n\t\tt.Fatal(one)\n\t}\n}\n\nfunc TestB(t *testing.T) { q.Check(t) }\n\nfunc help() int {\n\treturn 1\n}\n"
