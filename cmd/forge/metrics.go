@@ -2,7 +2,6 @@ package main
 
 import (
 	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -51,8 +50,7 @@ func metricsCommand() *cobra.Command {
 				case asCSV:
 					return rep.WriteCSV(out)
 				}
-				tty := shell.IsTerminal(out)
-				_, err = io.WriteString(out, metricsScreen(rep, screenWidth(out), tty && os.Getenv("NO_COLOR") == ""))
+				_, err = io.WriteString(out, metricsScreen(rep))
 				return err
 			})
 		},

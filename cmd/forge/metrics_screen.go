@@ -2,162 +2,80 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/jedib0t/go-pretty/v6/table"
 	ansi "github.com/jedib0t/go-pretty/v6/text"
-	"golang.org/x/sys/unix"
 
+	"forge/cmd/forge/printing"
 	"forge/learn/metrics"
 	"forge/pipeline/text"
 )
 
-// screenWidth is how many columns there are to write in.
-func screenWidth(out io.Writer) int {
-	if f, ok := out.(*os.File); ok {
-		if size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err == nil && size.Col > 0 {
-			return int(size.Col)
-		}
-	}
-	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
-		return n
-	}
-	return 110
-}
-
-// The columns of the screen. Those with a higher number give way first when the
-// screen is narrow; the name never does.
-var metricColumns = []struct {
-	head  string
-	yield int
-	right bool
-}{{"", 0, false}, {"value", 1, true}, {"95 %", 4, true}, {"median · p90", 6, true}, {"n", 2, true}, {"trend", 3, false}, {"by day", 5, false}}
-
-// screenLine is a line of the screen: the cells of a figure, a heading, or the
-// values of its labels in one line.
-type screenLine struct {
-	heading string
-	text    string
-	cells   []string
-	style   string // of painter
-}
-
 var loopNames = []string{"Across the loops", "Loop 1 · agent and tools", "Loop 2 · review, tests and rework", "Loop 3 · memory",
 	"Loop 4 · people", "Loop 5 · production"}
 
-// metricsScreen renders a report for a screen of some columns.
-func metricsScreen(rep metrics.Report, width int, color bool) string {
-	var b strings.Builder
+// metricsScreen renders a report for people.
+func metricsScreen(rep metrics.Report) string {
 	of := rep.Repo
 	if of == "" {
 		of = "all repositories"
 	}
-	ended := "1 run ended"
-	if rep.Runs != 1 {
-		ended = fmt.Sprintf("%d runs ended", rep.Runs)
+	t := printing.Table("", "value", "95 %", "median · p90", "n", "trend", "by day")
+	right := table.ColumnConfig{Align: ansi.AlignRight, AlignHeader: ansi.AlignRight}
+	var columns []table.ColumnConfig
+	for n := 2; n <= 5; n++ {
+		right.Number = n
+		columns = append(columns, right)
 	}
-	title := fmt.Sprintf("Metrics of %s, %d days (%s to %s): %s", of, rep.Days, rep.From, rep.To, ended)
-	p := painter(color)
-	b.WriteString(p.paint("bold", text.Clip(title, width)) + "\n\n")
-	var lines []screenLine
+	t.SetColumnConfigs(columns)
 	for loop := 1; loop <= len(loopNames); loop++ {
-		lines = append(lines, loopLines(rep.Metrics, loop%len(loopNames), loopNames[loop%len(loopNames)])...)
-	}
-	widths := fit(lines, width)
-	b.WriteString(p.paint("faint", row(headings(), widths, width)) + "\n")
-	for _, l := range lines {
-		if l.heading != "" {
-			b.WriteString(p.paint("heading", text.Clip(l.heading, width)) + "\n")
-			continue
+		name := loopNames[loop%len(loopNames)]
+		for _, m := range rep.Metrics {
+			if m.Loop != loop%len(loopNames) {
+				continue
+			}
+			if name != "" {
+				t.AppendRow(table.Row{name})
+				name = ""
+			}
+			t.AppendRow(figureRow("  "+m.Name, m, m.Figure))
+			for _, f := range m.Labels {
+				if f.Now != nil {
+					t.AppendRow(table.Row{"    " + f.Label, metrics.Amount(f.Now.Value, m.Unit)})
+				}
+			}
 		}
-		words := text.Clip(l.text, width)
-		if l.cells != nil {
-			words = row(l.cells, widths, width)
-		}
-		b.WriteString(p.paint(l.style, words) + "\n")
 	}
-	b.WriteString("\n" + p.paint("heading", "Targets") + "\n")
+	var b strings.Builder
+	fmt.Fprintf(&b, "Metrics of %s, %d days (%s to %s): %s ended\n\n%s\n\nTargets\n", of, rep.Days, rep.From, rep.To, text.Plural(int(rep.Runs), "run", "runs"), t.Render())
 	for _, t := range rep.Targets {
-		words, style := targetText(t)
-		b.WriteString(p.paint(style, text.Clip(words, width)) + "\n")
+		b.WriteString(targetText(t) + "\n")
 	}
-	b.WriteString("\n" + p.paint("faint", text.Clip("Intervals: Wilson for shares, Student for means. ▲▼ only where the intervals do not meet. Medians are within 6.25 %.", width)) + "\n")
+	b.WriteString("\nIntervals: Wilson for shares, Student for means. ▲▼ only where the intervals do not meet. Medians are within 6.25 %.\n")
 	return b.String()
 }
 
-// painter colours text, or leaves it as it is.
-type painter bool
-
-func (p painter) paint(style, s string) string {
-	if !bool(p) {
-		return s
-	}
-	switch style {
-	case "bold":
-		return colored(s, ansi.Bold)
-	case "heading":
-		return colored(s, ansi.Bold, ansi.FgCyan)
-	case "faint":
-		return colored(s, ansi.Faint)
-	case "good":
-		return colored(s, ansi.FgGreen)
-	case "bad":
-		return colored(s, ansi.FgRed)
-	}
-	return s
-}
-
-func targetText(t metrics.Target) (text, style string) {
-	mark, is, style := "–", "no data", "faint"
+func targetText(t metrics.Target) string {
+	mark, is := "–", "no data"
 	if few := t.Few(); few != "" && t.Value != nil {
 		mark, is = "… too few", fmt.Sprintf("%s so far, %s", metrics.Amount(*t.Value, t.Unit), few)
 	}
 	if t.Hit != nil {
-		mark, style = "✗ missed", "bad"
+		mark = "✗ missed"
 		if *t.Hit {
-			mark, style = "✓ hit", "good"
+			mark = "✓ hit"
 		}
 		is = fmt.Sprintf("%s (n %d)", metrics.Amount(*t.Value, t.Unit), t.N)
 	}
-	return fmt.Sprintf("  %-9s %s: %s, goal %s", mark, t.Name, is, t.Goal), style
+	return fmt.Sprintf("  %-9s %s: %s, goal %s", mark, t.Name, is, t.Goal)
 }
 
-func headings() (out []string) {
-	for _, c := range metricColumns {
-		out = append(out, c.head)
-	}
-	return out
-}
-
-func loopLines(list []metrics.Metric, loop int, name string) (out []screenLine) {
-	for _, m := range list {
-		if m.Loop != loop {
-			continue
-		}
-		if out == nil {
-			out = append(out, screenLine{heading: name})
-		}
-		out = append(out, figureLine(m))
-		var parts []string
-		for _, f := range m.Labels {
-			if f.Now != nil {
-				parts = append(parts, f.Label+" "+metrics.Amount(f.Now.Value, m.Unit))
-			}
-		}
-		if len(parts) > 0 {
-			out = append(out, screenLine{text: "    " + strings.Join(parts, " · "), style: "faint"})
-		}
-	}
-	return out
-}
-
-func figureLine(m metrics.Metric) screenLine {
-	f, name := m.Figure, "  "+m.Name
+func figureRow(name string, m metrics.Metric, f metrics.Figure) table.Row {
 	if f.Now == nil {
-		return screenLine{cells: []string{name, "no data"}, style: "faint"}
+		return table.Row{name, "no data"}
 	}
 	interval, median := "", ""
 	if in := f.Now.Interval; in != nil {
@@ -166,9 +84,7 @@ func figureLine(m metrics.Metric) screenLine {
 	if f.Now.Median != nil {
 		median = metrics.Amount(*f.Now.Median, m.Unit) + " · " + metrics.Amount(*f.Now.P90, m.Unit)
 	}
-	return screenLine{cells: []string{name, metrics.Amount(f.Now.Value, m.Unit), interval, median, strconv.FormatInt(f.Now.N, 10),
-		f.ChangeText(m.Unit), spark(f.Series, m.Kind)},
-		style: map[metrics.Trend]string{metrics.TrendBetter: "good", metrics.TrendWorse: "bad"}[f.Trend]}
+	return table.Row{name, metrics.Amount(f.Now.Value, m.Unit), interval, median, strconv.FormatInt(f.Now.N, 10), f.ChangeText(m.Unit), spark(f.Series, m.Kind)}
 }
 
 // sparkCells is how many cells a line of days has at most.
@@ -207,53 +123,4 @@ func spark(series []*float64, kind metrics.Kind) string {
 		}
 	}
 	return b.String()
-}
-
-// fit says how wide each column is; those that give way have no width.
-func fit(lines []screenLine, width int) []int {
-	widths := make([]int, len(metricColumns))
-	for i, c := range metricColumns {
-		widths[i] = ansi.StringWidthWithoutEscSequences(c.head)
-		for _, l := range lines {
-			if i < len(l.cells) {
-				widths[i] = max(widths[i], ansi.StringWidthWithoutEscSequences(l.cells[i]))
-			}
-		}
-	}
-	for {
-		sum, first := -2, 0
-		for i, w := range widths {
-			if w == 0 {
-				continue
-			}
-			sum += w + 2
-			if metricColumns[i].yield > metricColumns[first].yield {
-				first = i
-			}
-		}
-		if sum <= width || metricColumns[first].yield <= 1 {
-			return widths
-		}
-		widths[first] = 0
-	}
-}
-
-// row sets cells into their columns.
-func row(cells []string, widths []int, width int) string {
-	var b strings.Builder
-	for i, w := range widths {
-		if w == 0 || i >= len(cells) {
-			continue
-		}
-		pad := strings.Repeat(" ", max(0, w-ansi.StringWidthWithoutEscSequences(cells[i])))
-		if i > 0 {
-			b.WriteString("  ")
-		}
-		if metricColumns[i].right {
-			b.WriteString(pad + cells[i])
-		} else {
-			b.WriteString(cells[i] + pad)
-		}
-	}
-	return text.Clip(strings.TrimRight(b.String(), " "), width)
 }
