@@ -355,11 +355,9 @@ func tape(c commit) string {
 	}
 	fmt.Fprintf(&b, "-- implementer */%d --\n>>> submit\nsummary: %q\n", n+1, c.Subject)
 	b.WriteString("-- compliance */1 --\n>>> submit\ncriteria: [{id: AC1, met: true, evidence: the tests}]\n-- quality */1 --\n>>> submit\nsummary: Right.\nrisk: 1\nfindings: []\n")
-	// How many tests of the base fail as they stood is not known: one more with each answer.
-	tests := ""
-	for turn := range 10 {
-		tests += fmt.Sprintf("- {id: T%d, must_change: true, reason: the commit asks for it}\n", turn+1)
-		fmt.Fprintf(&b, "-- justify */%d --\n>>> submit\ntests:\n%s", turn+1, tests)
+	b.WriteString("-- justify */1 --\n>>> submit\ntests:\n")
+	for n := range 200 { // how many tests of the base fail as they stood is not known
+		fmt.Fprintf(&b, "- {id: T%d, must_change: true, reason: the commit asks for it}\n", n+1)
 	}
 	return b.String()
 }
