@@ -15,7 +15,7 @@ import (
 const (
 	howToName    = "Name the commands that test this repository in .github/forge.yml, for example:\n\ntests:\n  commands:\n    - make check\n"
 	nothingFound = "No tests were found. Forge looked, at any depth, for go.mod, a package.json with a test script, Python tests, Cargo.toml, pom.xml, " +
-		"build.gradle, .NET projects, Ruby, PHP and Elixir tests, and in the root for a Makefile or justfile with a test target. " + howToName
+		"build.gradle, .NET projects, Ruby and PHP tests, and in the root for a CMakeLists.txt with tests, or for a Makefile or justfile with a test target. " + howToName
 )
 
 // detect finds the suites: those that the configuration names, else what the
@@ -47,7 +47,7 @@ func (c *checker) detect(ctx context.Context) ([]*suite, error) {
 	}
 	var out []*suite
 	for _, find := range []func(context.Context, *survey) ([]*suite, error){
-		c.goSuites, c.nodeSuites, c.pythonSuites, c.cargoSuites, c.jvmSuites, c.dotnetSuites, c.rubySuites, c.phpSuites, c.elixirSuites,
+		c.goSuites, c.nodeSuites, c.pythonSuites, c.cargoSuites, c.jvmSuites, c.dotnetSuites, c.rubySuites, c.phpSuites,
 	} {
 		found, err := find(ctx, v)
 		if err != nil {
@@ -57,6 +57,9 @@ func (c *checker) detect(ctx context.Context) ([]*suite, error) {
 	}
 	if len(out) > 0 {
 		return out, nil
+	}
+	if out, err = c.ctestSuite(ctx, v); err != nil || len(out) > 0 {
+		return out, err
 	}
 	return c.makeSuite(ctx, v)
 }

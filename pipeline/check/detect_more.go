@@ -1,6 +1,7 @@
 package check
 
 import (
+	"bytes"
 	"context"
 	"path"
 	"slices"
@@ -209,29 +210,26 @@ func (c *checker) phpSuites(ctx context.Context, v *survey) ([]*suite, error) {
 	return out, nil
 }
 
-var elixirLacks = []lack{{
-	lazyregexp.New(`Unchecked dependencies for environment \w+|the dependency is not available[^\n]*|Could not find (?:Hex|rebar3?)[^\n]*`),
-	"dependencies are not installed (mix deps.get) " + noNetwork,
-}}
-
-func (c *checker) elixirSuites(_ context.Context, v *survey) ([]*suite, error) {
-	var out []*suite
-	for _, dir := range topmost(v.with("mix.exs")) {
-		if !v.within(dir, exTests) {
-			continue
-		}
-		s := newSuite("mix test", dir, formatExUnit, "mix", "test", "--trace", "--no-color")
-		s.env = []string{"MIX_ENV=test"}
-		s.lacks = elixirLacks
-		out = append(out, s.require(v, "mix"))
-	}
-	return out, nil
-}
-
 var (
 	makeTarget = lazyregexp.New(`(?m)^(test|check)\s*:(?:[^=]|$)`)
 	justTarget = lazyregexp.New(`(?m)^@?(test|check)(?:\s+[^:=]*)?:(?:[^=]|$)`)
 )
+
+// ctestSuite is that of a CMake project that has tests. It is built outside of the work tree.
+func (c *checker) ctestSuite(ctx context.Context, v *survey) ([]*suite, error) {
+	if !v.has(".", "CMakeLists.txt") {
+		return nil, nil
+	}
+	text, err := c.open(ctx, ".", "CMakeLists.txt")
+	if err != nil || !bytes.Contains(text, []byte("enable_testing(")) && !bytes.Contains(text, []byte("include(CTest)")) {
+		return nil, err
+	}
+	s := newSuite("ctest", ".", formatJUnit, "ctest")
+	s.args = []string{"sh", "-c", `at=$(mktemp -d) && cmake -S . -B "$at" >&2 && cmake --build "$at" --parallel 2 >&2 &&
+ctest --test-dir "$at" --output-on-failure --output-junit "$PWD/$1"`, "sh"}
+	s.report = []string{"{}"}
+	return []*suite{s.require(v, "cmake", "ctest")}, nil
+}
 
 // makeSuite is the last resort: a target of that name in the root.
 func (c *checker) makeSuite(ctx context.Context, v *survey) ([]*suite, error) {

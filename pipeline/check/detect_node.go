@@ -22,6 +22,11 @@ type nodePackage struct {
 	DevDeps  map[string]any    `json:"devDependencies"`
 	Jest     json.RawMessage   `json:"jest"`
 	Packages json.RawMessage   `json:"workspaces"` // ["packages/*"], or {"packages": [...]}
+	Main     any               `json:"main"`       // entries that other packages and tests import: paths, and tables of them
+	Module   any               `json:"module"`
+	Bin      any               `json:"bin"`
+	Exports  any               `json:"exports"`
+	build    string            // of a root: what makes outputs that are not in the repository
 }
 
 // eachWorkspace recognises a root script that does no more than start the test
@@ -58,6 +63,9 @@ func (c *checker) nodeSuites(ctx context.Context, v *survey) ([]*suite, error) {
 			if err != nil {
 				return nil, err
 			}
+			if p.build, err = c.nodeBuild(ctx, v, p, members, packages); err != nil {
+				return nil, err
+			}
 			script := p.script()
 			if script != "" && (len(members) == 0 || !eachWorkspace.MatchString(strings.TrimSpace(script))) {
 				list, err := c.nodeChain(ctx, v, p, p)
@@ -81,6 +89,75 @@ func (c *checker) nodeSuites(ctx context.Context, v *survey) ([]*suite, error) {
 		}
 	}
 	return out, nil
+}
+
+// nodeBuild is the command that makes what the entries of a package, or of its workspaces, name
+// and the repository ignores, such as dist/: tests import that. "": there is nothing of that kind.
+func (c *checker) nodeBuild(ctx context.Context, v *survey, root *nodePackage, members []string, packages map[string]*nodePackage) (string, error) {
+	wanted := false
+	for _, dir := range append([]string{root.dir}, members...) {
+		p := packages[dir]
+		if p == nil || p.Scripts["build"] == "" && root.Scripts["build"] == "" {
+			continue
+		}
+		ignores := ""
+		for _, at := range []string{dir, root.dir, "."} {
+			if text, err := c.ws.Read(ctx, path.Join(at, ".gitignore")); err == nil {
+				ignores += "\n" + string(text)
+			} else if ctx.Err() != nil {
+				return "", ctx.Err()
+			}
+		}
+		for _, entry := range entries([]any{p.Main, p.Module, p.Bin, p.Exports}) {
+			top, _, _ := strings.Cut(path.Clean(entry), "/")
+			for line := range strings.Lines(ignores) {
+				line = strings.TrimPrefix(strings.Trim(strings.TrimSpace(line), "/*"), "**/")
+				wanted = wanted || line != "" && line == top
+			}
+		}
+	}
+	tool := packageManager(v, root, root)
+	switch {
+	case !wanted || strings.Contains(root.script()+root.Scripts["pretest"], "build"):
+		return "", nil
+	case root.Scripts["build"] != "":
+		return tool + " run build", nil
+	case tool == "npm":
+		return "npm run build --workspaces --if-present", nil
+	case tool == "pnpm":
+		return "pnpm -r --if-present run build", nil
+	}
+	return "", nil
+}
+
+// entries are all texts of a value of JSON.
+func entries(v any) (out []string) {
+	switch v := v.(type) {
+	case string:
+		out = append(out, v)
+	case []any:
+		for _, one := range v {
+			out = append(out, entries(one)...)
+		}
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			out = append(out, entries(v[key])...)
+		}
+	}
+	return out
+}
+
+// built is a shell's words before a command of a package's tests: the build of its root, which
+// says why it fails and stops nothing, since tests may do without.
+func (p *nodePackage) built(root *nodePackage) string {
+	if root.build == "" {
+		return ""
+	}
+	up := "."
+	if p.dir != root.dir {
+		up = strings.Repeat("../", strings.Count(path.Clean(p.dir)+"/", "/")-strings.Count(strings.TrimPrefix(path.Clean(root.dir)+"/", "./"), "/"))
+	}
+	return `(cd ` + up + ` && said=$(` + root.build + ` 2>&1)) || printf '%s failed:\n%s\n' '` + root.build + `' "$said" | tail -n 30 >&2; `
 }
 
 // script returns the package's test script; "" when it has none.
@@ -262,7 +339,7 @@ func (c *checker) nodeChain(ctx context.Context, v *survey, p, root *nodePackage
 	}
 	var out []*suite
 	for _, link := range links {
-		s := newSuite(link, p.dir, formatAny, "sh", "-c", `PATH="`+bin+`$PATH"; `+link+` "$@"`, "sh")
+		s := newSuite(link, p.dir, formatAny, "sh", "-c", p.built(root)+`PATH="`+bin+`$PATH"; `+link+` "$@"`, "sh")
 		s.env = []string{"CI=1", "NO_COLOR=1"}
 		s.lacks = p.lacks(v)
 		s.askNode(link, "sh")
@@ -277,10 +354,15 @@ func (c *checker) nodeChain(ctx context.Context, v *survey, p, root *nodePackage
 // nodeSuite asks for a report that can be read, where the script's runner is known.
 func (c *checker) nodeSuite(ctx context.Context, v *survey, p, root *nodePackage) (*suite, error) {
 	tool := packageManager(v, p, root)
-	s := newSuite(tool+" test", p.dir, formatAny, tool, "test")
-	if tool == "bun" {
-		s = newSuite("bun test", p.dir, formatAny, "bun", "run", "test") // "bun test" is its own runner
+	args := []string{tool, "test"}
+	if tool == "bun" || tool == "pnpm" { // "bun test" is its own runner, and pnpm takes options of "pnpm test" for its own
+		args = []string{tool, "run", "test"}
 	}
+	if build := p.built(root); build != "" {
+		args = append([]string{"sh", "-c", build + `exec "$@"`, "sh"}, args...)
+	}
+	s := newSuite(tool+" test", p.dir, formatAny, tool, "test")
+	s.args = args
 	s.env = []string{"CI=1", "NO_COLOR=1"}
 	s.lacks = p.lacks(v)
 	s.askNode(p.script(), tool)

@@ -13,7 +13,7 @@ import (
 )
 
 // pythonMarks are the files by which a directory is a Python project.
-var pythonMarks = []string{"pytest.ini", "pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "noxfile.py", ".coveragerc"}
+var pythonMarks = []string{"pytest.ini", "pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "noxfile.py", ".coveragerc", "manage.py"}
 
 var (
 	wantsPytest = lazyregexp.New(`(?m)^\[(?:tool[.:])?pytest(?:\.ini_options)?\]|\bpytest\b`)
@@ -72,7 +72,7 @@ func (c *checker) besideTests(ctx context.Context, v *survey, dir string) (strin
 func (c *checker) pythonSuite(ctx context.Context, v *survey, dir string) (*suite, error) {
 	var config bytes.Buffer // how the project is tested, as its configuration has it
 	for _, name := range pythonMarks {
-		if !v.has(dir, name) || name == "setup.py" {
+		if !v.has(dir, name) || name == "setup.py" || name == "manage.py" {
 			continue
 		}
 		data, err := c.open(ctx, dir, name)
@@ -87,6 +87,18 @@ func (c *checker) pythonSuite(ctx context.Context, v *survey, dir string) (*suit
 	if runner := ownRunner.FindString(text); runner != "" && !pytest {
 		if s := c.isolated(v, dir, text); s != nil {
 			return s, nil
+		}
+	}
+	if v.has(dir, "manage.py") && !strings.Contains(text, "DJANGO_SETTINGS_MODULE") {
+		manage, err := c.open(ctx, dir, "manage.py")
+		if err != nil {
+			return nil, err
+		}
+		if bytes.Contains(manage, []byte("django")) { // it has a runner of its own, which knows its settings
+			s := newSuite("manage.py test", dir, formatUnittest, "python3", "manage.py", "test", "--noinput", "-v", "2")
+			s.env = []string{"PYTHONDONTWRITEBYTECODE=1"}
+			s.own, err = c.pythonOwn(ctx, dir)
+			return s.require(v, "python3"), err
 		}
 	}
 	if !v.within(dir, pyTests) && !v.has(dir, "pytest.ini") && !strings.Contains(text, "pytest.ini_options") && !strings.Contains(text, "[tool:pytest]") {

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,6 +41,11 @@ func TestDetect(t *testing.T) {
 		{"go.work of one line", "-- go.work --\nuse ./x\n-- x/go.mod --\nmodule x\n", []string{"cd x && go test ./..."}},
 		{"Go and Node", "-- go.mod --\nmodule a\n-- web/package.json --\n{\"scripts\":{\"test\":\"jest --ci\"}}\n", []string{"go test ./...", "cd web && npm test"}},
 		{"pnpm", "-- package.json --\n{\"scripts\":{\"test\":\"vitest\"}}\n-- pnpm-lock.yaml --\n", []string{"pnpm test"}},
+		{"Django", "-- manage.py --\nimport django\n-- blog/tests.py --\n", []string{"python3 manage.py test --noinput -v 2"}},
+		{"Django below", "-- api/manage.py --\nimport django\n-- api/blog/tests/test_post.py --\n", []string{"cd api && python3 manage.py test --noinput -v 2"}},
+		{"Django with pytest", "-- manage.py --\nimport django\n-- setup.cfg --\n[tool:pytest]\nDJANGO_SETTINGS_MODULE = a\n-- blog/test_a.py --\n", []string{"python3 -m pytest -p no:cacheprovider"}},
+		{"CMake", "-- CMakeLists.txt --\nenable_testing()\n-- Makefile --\nx:\n", []string{"ctest"}},
+		{"CMake without tests", "-- CMakeLists.txt --\nproject(a)\n-- Makefile --\ntest:\n", []string{"make test"}},
 		{"a byte order mark", "-- package.json --\n\ufeff{\"scripts\":{\"test\":\"jest\"}}\n", []string{"npm test"}},
 		{"yarn", "-- package.json --\n{\"packageManager\":\"yarn@4.1.0\",\"scripts\":{\"test\":\"mocha\"}}\n", []string{"yarn test"}},
 		{"broken package.json", "-- package.json --\n{\n-- Makefile --\ntest: all\n", []string{"make test"}},
@@ -57,7 +63,6 @@ func TestDetect(t *testing.T) {
 		{"Minitest without Rake", "-- test/test_a.rb --\n", []string{"ruby -Ilib -Itest -e Dir[\"./test/**/{*_test,test_*}.rb\"].sort.each { |f| require f } -- -v"}},
 		{"PHP", "-- composer.json --\n{}\n-- tests/CalcTest.php --\n", []string{"phpunit tests"}},
 		{"PHP with vendor", "-- phpunit.xml.dist --\n<phpunit/>\n-- vendor/bin/phpunit --\n", []string{"vendor/bin/phpunit"}},
-		{"Elixir", "-- mix.exs --\n-- test/a_test.exs --\n", []string{"mix test --trace --no-color"}},
 		{"just", "-- justfile --\n@test *args: build\n  true\n", []string{"just test"}},
 		{"tests by kind", "-- shop/price.py --\n-- tests/unit/test_price.py --\n-- tests/end/test_shop.py --\n-- tests/conftest.py --\n", []string{"python3 -m pytest -p no:cacheprovider"}},
 		{"a project among the tests", "-- shop/price.py --\n-- tests/test_price.py --\n-- conftest.py --\n-- other/tests/sample/pyproject.toml --\n[tool.pytest.ini_options]\n", []string{"python3 -m pytest -p no:cacheprovider"}},
@@ -139,6 +144,57 @@ func TestNodeChain(t *testing.T) {
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%q: %q, want %q", c.scripts["test"], got, c.want)
+		}
+	}
+}
+
+// ignoring is a work tree of one file.
+type ignoring struct {
+	workTree
+	text string
+}
+
+func (i ignoring) Read(_ context.Context, name string) ([]byte, error) {
+	if name != ".gitignore" {
+		return nil, os.ErrNotExist
+	}
+	return []byte(i.text), nil
+}
+
+// Covers V3: what tests import, and the repository ignores, is built before them.
+func TestNodeBuild(t *testing.T) {
+	t.Parallel()
+	scripts := map[string]string{"test": "vitest", "build": "tsc"}
+	with := func(script string) map[string]string { return map[string]string{"test": script, "build": "tsc"} }
+	for _, c := range []struct {
+		name, ignored string
+		root          nodePackage
+		member        *nodePackage
+		want          string
+	}{
+		{"an entry that is ignored", "node_modules\n/dist/\n", nodePackage{Scripts: scripts, Main: "./dist/index.js"}, nil, "npm run build"},
+		{"in a table", "dist", nodePackage{Scripts: scripts, Exports: map[string]any{".": map[string]any{"import": "./dist/a.mjs"}}}, nil, "npm run build"},
+		{"an entry of the repository", "build\n", nodePackage{Scripts: scripts, Main: "lib/index.js"}, nil, ""},
+		{"nothing is ignored", "", nodePackage{Scripts: scripts, Main: "dist/index.js"}, nil, ""},
+		{"no script", "dist\n", nodePackage{Scripts: map[string]string{"test": "vitest"}, Main: "dist/index.js"}, nil, ""},
+		{"the test script builds", "dist\n", nodePackage{Scripts: with("npm run build && vitest"), Main: "dist/index.js"}, nil, ""},
+		{"of a workspace", "dist\n", nodePackage{Scripts: map[string]string{"test": "vitest"}}, &nodePackage{dir: "packages/a", Scripts: scripts, Main: "dist/index.js"}, "npm run build --workspaces --if-present"},
+		{"by the root of workspaces", "dist\n", nodePackage{Scripts: scripts}, &nodePackage{dir: "packages/a", Main: "dist/index.js"}, "npm run build"},
+	} {
+		c.root.dir = "."
+		packages, members := map[string]*nodePackage{".": &c.root}, []string(nil)
+		if c.member != nil {
+			packages[c.member.dir], members = c.member, []string{c.member.dir}
+		}
+		got, err := (&checker{log: discard, ws: ignoring{text: c.ignored}}).nodeBuild(t.Context(), &survey{}, &c.root, members, packages)
+		if got != c.want || err != nil {
+			t.Errorf("%s: %q, %v", c.name, got, err)
+		}
+		if c.member != nil {
+			c.root.build = got
+			if words := c.member.built(&c.root); !strings.HasPrefix(words, "(cd ../../ && said=$("+got) {
+				t.Errorf("%s: %q", c.name, words)
+			}
 		}
 	}
 }

@@ -103,7 +103,6 @@ func FuzzText(f *testing.F) {
 		sound(t, parseCargo(data))
 		sound(t, parseUnittest(data))
 		sound(t, parseMinitest(data))
-		sound(t, parseExUnit(data))
 		if r := reasonOf(string(data)); r.line < 0 {
 			t.Errorf("reason %+v", r)
 		}

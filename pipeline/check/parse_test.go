@@ -33,8 +33,6 @@ func parseFile(t testing.TB, name string, data []byte) (result, error) {
 		return parseTAP(data), nil
 	case strings.HasPrefix(name, "minitest"):
 		return parseMinitest(data), nil
-	case strings.HasPrefix(name, "exunit"):
-		return parseExUnit(data), nil
 	case strings.HasPrefix(name, "rspec"):
 		return parseRSpec(data)
 	case strings.HasSuffix(name, ".trx"):

@@ -22,7 +22,6 @@ var buildMessages = []*lazyregexp.Regexp{
 	lazyregexp.New(`^\s*(?P<file>\S+?)\((?P<line>\d+),\d+\): (?P<text>error [A-Z]+\d+: .*?)(?: \[[^\]]*proj\])?$`),                            // .NET, TypeScript
 	lazyregexp.New(`^(?P<file>[\w./@+-]+\.tsx?):(?P<line>\d+):\d+ - (?P<text>error TS\d+: .*)`),                                               // TypeScript, pretty
 	lazyregexp.New(`^(?P<file>[\w./@+-]+\.(?:java|c|cc|cpp|cxx|h|hpp|m|scala|swift)):(?P<line>\d+):(?:\d+:)? (?P<text>(?:fatal )?error: .*)`), // javac, C
-	lazyregexp.New(`^\*\* \(\w*Error\) (?P<file>[\w./-]+\.exs?):(?P<line>\d+):(?:\d+:)? ?(?P<text>.*)`),                                       // Elixir
 	lazyregexp.New(`^(?:PHP )?(?P<text>(?:Parse|Fatal) error: .*?) in (?P<file>/\S+\.php)(?: on line |:)(?P<line>\d+)$`),                      // PHP
 	lazyregexp.New(`^(?:\S*ruby\S*: )?(?P<file>[\w./@+-]+\.rb):(?P<line>\d+):(?P<text>.*(?:syntax error|SyntaxError|unexpected).*)`),          // Ruby
 	lazyregexp.New(`^(?P<file>[\w./@+-]+\.\w+):(?P<line>\d+):(?:\d+:)? (?P<text>(?:syntax error|undefined:|cannot use|undeclared).*)`),        // Go and others

@@ -28,7 +28,6 @@ func TestReasonOf(t *testing.T) {
 		{"TypeScript", "src/a.ts(3,5): error TS2322: Type 'string' is not assignable to type 'number'.\n", reason{"src/a.ts:3: error TS2322: Type 'string' is not assignable to type 'number'.", "src/a.ts", 3, causeSyntax}},
 		{"TypeScript, pretty", "src/a.ts:3:5 - error TS2322: Type.\n", reason{"src/a.ts:3: error TS2322: Type.", "src/a.ts", 3, causeSyntax}},
 		{"C", "calc.c:3:5: error: expected ';'\n", reason{"calc.c:3: error: expected ';'", "calc.c", 3, causeSyntax}},
-		{"Elixir", "== Compilation error in file lib/calc.ex ==\n** (TokenMissingError) lib/calc.ex:19:4: syntax error: expression is incomplete\n", reason{"lib/calc.ex:19: syntax error: expression is incomplete", "lib/calc.ex", 19, causeSyntax}},
 		{"PHP", "PHP Parse error:  syntax error, unexpected end of file in /src/Calc.php on line 5\n", reason{"/src/Calc.php:5: Parse error:  syntax error, unexpected end of file", "/src/Calc.php", 5, causeSyntax}},
 		{"Ruby", "/src/lib/calc.rb:3: syntax error, unexpected end-of-input (SyntaxError)\n", reason{"/src/lib/calc.rb:3: syntax error, unexpected end-of-input (SyntaxError)", "/src/lib/calc.rb", 3, causeSyntax}},
 		{"coverage threshold of pytest", "3 passed\nFAIL Required test coverage of 90% not reached. Total coverage: 41.00%\n", reason{text: "FAIL Required test coverage of 90% not reached. Total coverage: 41.00%"}},

@@ -36,7 +36,6 @@ const (
 	formatUnittest format = "unittest"
 	formatRSpec    format = "RSpec JSON"
 	formatMinitest format = "minitest"
-	formatExUnit   format = "ExUnit"
 	formatReports  format = "report files" // JUnit XML or TRX files, wherever the tool leaves them
 	formatAny      format = ""             // recognised from the output, else the exit code alone
 )
@@ -219,7 +218,7 @@ var reportNames = []string{"lcov.info", "*.lcov", "coverage.xml", "cobertura*.xm
 // leftBehind lists the reports that were written since the tests began. What is
 // older was committed with the repository, and proves nothing.
 func (c *checker) leftBehind(ctx context.Context, s *suite) []string {
-	if s.format == formatGo || s.format == formatCargo || s.format == formatUnittest || s.format == formatMinitest || s.format == formatExUnit {
+	if s.format == formatGo || s.format == formatCargo || s.format == formatUnittest || s.format == formatMinitest {
 		return nil
 	}
 	args := []string{"find", ".", "(", "-name", ".git", "-o", "-name", "node_modules", "-o", "-name", scratch, ")", "-prune", "-o",
@@ -261,8 +260,6 @@ func (c *checker) parse(ctx context.Context, s *suite, data, out []byte) (result
 		return parseUnittest(data), nil
 	case formatMinitest:
 		return parseMinitest(data), nil
-	case formatExUnit:
-		return parseExUnit(data), nil
 	case formatReports:
 		return c.parseLeft(ctx, s)
 	case formatJUnit, formatJest, formatRSpec:

@@ -26,13 +26,13 @@ type survey struct {
 var markers = []string{
 	"go.mod", "go.work",
 	"package.json", "pnpm-workspace.yaml", "package-lock.json", "pnpm-lock.yaml", "yarn.lock", ".pnp.cjs", "bun.lock", "bun.lockb", "jest.config.*",
-	"pyproject.toml", "setup.cfg", "setup.py", "pytest.ini", "tox.ini", "noxfile.py", "conftest.py", ".coveragerc",
+	"pyproject.toml", "setup.cfg", "setup.py", "pytest.ini", "tox.ini", "noxfile.py", "conftest.py", ".coveragerc", "manage.py",
 	"Cargo.toml",
 	"pom.xml", "build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts", "gradlew",
 	"*.sln", "*.slnx", "*.csproj", "*.fsproj", "*.vbproj",
 	"Gemfile", "Rakefile", ".rspec", "*.gemspec",
+	"CMakeLists.txt",
 	"composer.json", "phpunit.xml", "phpunit.xml.dist",
-	"mix.exs",
 	"GNUmakefile", "makefile", "Makefile", "justfile", "Justfile", ".justfile",
 }
 
@@ -44,7 +44,6 @@ const (
 	rubySpecs = "=rspec"
 	rubyTests = "=rb"
 	phpTests  = "=php"
-	exTests   = "=exs"
 )
 
 // testKinds fold test files into one entry for each directory and kind: which
@@ -59,12 +58,11 @@ var testKinds = []struct{ entry, test, pattern, file string }{
 	{rubyTests, "-name", "*_test.rb", `[^/]*_test\.rb`},
 	{rubyTests, "-name", "test_*.rb", `test_[^/]*\.rb`},
 	{phpTests, "-name", "*Test.php", `[^/]*Test\.php`},
-	{exTests, "-name", "*_test.exs", `[^/]*_test\.exs`},
 }
 
 // tools are the programs that suites are started with.
 var tools = []string{"go", "node", "npm", "pnpm", "yarn", "bun", "python3", "tox", "nox", "cargo", "mvn", "gradle", "dotnet",
-	"ruby", "bundle", "rake", "rspec", "php", "phpunit", "mix", "make", "just"}
+	"ruby", "bundle", "rake", "rspec", "php", "phpunit", "make", "just", "cmake", "ctest"}
 
 // toolLine marks a tool among the survey's lines: no path from the root starts so.
 const toolLine = "//"

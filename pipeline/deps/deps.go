@@ -26,7 +26,7 @@ import (
 )
 
 // format is part of every key: environments that were made in another way are not used.
-const format = "6"
+const format = "7"
 
 // env is where the environment is while it is made, and when it is used.
 const env = workspace.EnvPath
@@ -91,7 +91,7 @@ func (p *Plan) Edits(before *Plan) func(name string) bool {
 // Lines say for people how the commit is set up, in the order in which it is done.
 func (p *Plan) Lines() (out []string) {
 	for _, own := range p.Own {
-		line := fmt.Sprintf("%s says how: %s", own.From, strings.Join(own.steps, "; "))
+		line := fmt.Sprintf("%s says how: %s", own.From, strings.Join(own.steps[1:], "; "))
 		if own.From != settingsCommands && len(p.Projects) > 0 {
 			line += " (where that fails, as follows)"
 		}
@@ -139,7 +139,7 @@ func (p *Plan) Use() []string {
 			out = append(out, "JAVA_HOME="+path.Dir(dir))
 		}
 	}
-	for _, one := range p.Projects {
+	for _, one := range slices.Concat(p.Own, p.Projects) {
 		for _, kv := range one.use {
 			if !slices.Contains(out, kv) {
 				out = append(out, kv)

@@ -197,7 +197,7 @@ var pythonSteps string
 
 // python finds Python projects. They share one virtual environment.
 func (f *finder) python() (out []*Project) {
-	files := []string{"pyproject.toml", "setup.py", "setup.cfg", "Pipfile", "requirements.txt", "requirements-dev.txt", "requirements-test.txt", "dev-requirements.txt", "test-requirements.txt"}
+	files := []string{"pyproject.toml", "setup.py", "setup.cfg", "Pipfile", "requirements.txt", "requirements-dev.txt", "requirements-test.txt", "dev-requirements.txt", "test-requirements.txt", "manage.py"}
 	for _, dir := range f.topmost(files...) {
 		p := &Project{Manager: "pip", Dir: dir, Inputs: f.inputs(dir, func(base string) bool {
 			return strings.HasPrefix(base, "py") || strings.HasPrefix(base, "setup.") || strings.HasSuffix(base, ".lock") || strings.Contains(base, "requirements") ||

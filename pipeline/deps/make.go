@@ -123,7 +123,7 @@ func (p *Plan) run(ctx context.Context, in workspace.Installer, tree *Tree, one 
 		}
 		name := one.String()
 		if one.Manager == "setup" {
-			name = fmt.Sprintf("%s, command %d", one.From, i+1)
+			name = fmt.Sprintf("%s, command %d", one.From, i)
 		}
 		tree.Failed = append(tree.Failed, Failure{Project: name, Why: why(one, step, r)})
 		return false, nil
@@ -195,7 +195,7 @@ func (p *Plan) environ() []string {
 		"CARGO_NET_OFFLINE=false", "npm_config_audit=false", "npm_config_fund=false", "npm_config_update_notifier=false", "npm_config_fetch_retries=0",
 		"HUSKY=0", "PUPPETEER_SKIP_DOWNLOAD=1", "PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1", "CYPRESS_INSTALL_BINARY=0", "ELECTRON_SKIP_BINARY_DOWNLOAD=1",
 		"YARN_ENABLE_TELEMETRY=0", "YARN_ENABLE_GLOBAL_CACHE=false", "YARN_UNSAFE_HTTP_WHITELIST=127.0.0.1", "COREPACK_ENABLE_STRICT=0",
-		"PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_NO_INPUT=1", "PIP_NO_CACHE_DIR=1", "PIP_DEFAULT_TIMEOUT=60",
+		"PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_BREAK_SYSTEM_PACKAGES=1", "PIP_NO_INPUT=1", "PIP_NO_CACHE_DIR=1", "PIP_DEFAULT_TIMEOUT=60",
 		// The work tree has no history, from which such tools make the version.
 		"SETUPTOOLS_SCM_PRETEND_VERSION=999.0", "PBR_VERSION=999.0", "PDM_BUILD_SCM_VERSION=999.0", "POETRY_DYNAMIC_VERSIONING_BYPASS=999.0")
 	for _, kind := range slices.Sorted(maps.Keys(p.host.Registry)) {
@@ -205,7 +205,7 @@ func (p *Plan) environ() []string {
 		case "go":
 			out = append(out, "GOPROXY="+url)
 		case "npm":
-			out = append(out, "npm_config_registry="+url+"/", "YARN_NPM_REGISTRY_SERVER="+url, "COREPACK_NPM_REGISTRY="+url, "npm_config_replace_registry_host=always")
+			out = append(out, "npm_config_registry="+url+"/", "YARN_NPM_REGISTRY_SERVER="+url, "COREPACK_NPM_REGISTRY="+url, "npm_config_replace_registry_host=npmjs")
 		case "rubygems":
 			out = append(out, "BUNDLE_MIRROR__ALL="+url)
 		case "pypi":
@@ -231,7 +231,7 @@ func errorLines(said string) string {
 		line := strings.TrimSpace(raw)
 		low := strings.ToLower(line)
 		if line == "" || slices.Contains(lines, line) || strings.HasPrefix(low, "[info]") || strings.HasPrefix(low, "npm warn") || strings.HasPrefix(line, "[notice]") ||
-			strings.HasPrefix(low, "npm notice") || strings.Contains(line, "A complete log of this run") {
+			strings.HasPrefix(low, "npm notice") || strings.HasPrefix(low, "npm error network") && !strings.Contains(low, "request to") || strings.Contains(line, "A complete log of this run") {
 			continue
 		}
 		lines = append(lines, line)
@@ -275,9 +275,9 @@ func why(p *Project, step string, r workspace.Result) string {
 	case r.Exit == 127:
 		fix = "A program that it needs is not on the server: install it there for all users, under /usr or in a directory of the server's `toolchains`."
 	case slices.ContainsFunc(unreached, func(word string) bool { return strings.Contains(low, word) }):
-		fix = "Nothing but the server's registries is reached (their addresses are in $FORGE_REGISTRY_GO, _NPM, _PYPI, _CARGO, _MAVEN, _RUBYGEMS and _COMPOSER): take it from there, or commit it."
+		fix = "Nothing but the server's registries is reached (their addresses are in $FORGE_REGISTRY_GO, _NPM, _PYPI, _CARGO, _MAVEN, _RUBYGEMS and _COMPOSER): take it from there, commit it, or list its registry under `registries` in the server's settings."
 	case p.Manager == "setup":
-		fix = "Run it in a clean checkout of the base branch, then correct it in " + strings.Replace(p.From, settingsCommands, ".github/forge.yml", 1) + " there."
+		fix = "Where it is right elsewhere, name what does it here under setup.commands in .github/forge.yml on the base branch."
 	}
 	command := strings.ReplaceAll(text.Clip(text.FirstLine(step), 80), "`", "'")
 	return strings.ToValidUTF8(strings.TrimSpace(fmt.Sprintf("`%s` %s: %s\n%s", command, end, errorLines(said), fix)), "�")
@@ -317,6 +317,9 @@ func (t *Tree) Away() bool {
 	return slices.ContainsFunc(t.Failed, func(f Failure) bool { return f.Away })
 }
 
+// Otherwise begins what [Tree.Summary] says when the repository's own commands failed.
+const Otherwise = "set up as the ecosystem does"
+
 // CannotInstall begins what [Tree.Summary] says of a project that could not be installed.
 const CannotInstall = "could not install dependencies"
 
@@ -331,7 +334,7 @@ func (t *Tree) Summary() []string {
 	}
 	for _, f := range t.Failed {
 		if f.Other {
-			lines = append(lines, fmt.Sprintf("set up as the ecosystem does, since %s failed: %s", f.Project, f.Why))
+			lines = append(lines, fmt.Sprintf(Otherwise+", since %s failed: %s", f.Project, f.Why))
 			continue
 		}
 		lines = append(lines, fmt.Sprintf(CannotInstall+" (%s): %s", f.Project, f.Why))

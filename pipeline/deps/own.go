@@ -8,6 +8,7 @@ import (
 
 	"forge/pipeline/config"
 	"forge/pipeline/untrusted"
+	"forge/pipeline/workspace"
 )
 
 // settingsCommands are where a repository's settings for Forge have commands.
@@ -18,7 +19,7 @@ const settingsCommands = "setup.commands"
 // for development containers, which come in place of it.
 func (f *finder) own(c Commit, set config.Setup) ([]*Project, error) {
 	if len(set.Commands) > 0 {
-		p := &Project{Manager: "setup", Dir: ".", From: settingsCommands, Inputs: f.named(set.Commands), steps: set.Commands}
+		p := ownProject(settingsCommands, f.named(set.Commands), set.Commands)
 		if err := f.more(c, p.Inputs); err != nil {
 			return nil, err
 		}
@@ -36,11 +37,19 @@ func (f *finder) own(c Commit, set config.Setup) ([]*Project, error) {
 			steps = containerSteps(f.text[name])
 		}
 		if len(steps) > 0 {
-			p := &Project{Manager: "setup", Dir: ".", From: name, Inputs: append(f.named(steps), name), steps: steps}
+			p := ownProject(name, append(f.named(steps), name), steps)
 			return []*Project{p}, f.more(c, p.Inputs)
 		}
 	}
 	return nil, nil
+}
+
+// ownProject are commands of the repository. They were written for machines that are theirs
+// alone: python has that name there, and programs are installed for all users.
+func ownProject(from string, inputs, steps []string) *Project {
+	const machine = `mkdir -p ` + env + `/bin; command -v python >/dev/null || ln -sf "$(command -v python3 || echo python3)" ` + env + `/bin/python`
+	return &Project{Manager: "setup", Dir: ".", From: from, Inputs: inputs, steps: append([]string{machine}, steps...),
+		use: []string{"PATH=" + env + "/.local/bin:" + env + "/npm/bin:" + env + "/bin", "PATH=" + workspace.TreePath + "/.venv/bin", "npm_config_prefix=" + env + "/npm"}}
 }
 
 // named are the files of the commit that commands name.

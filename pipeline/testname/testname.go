@@ -18,7 +18,7 @@ var (
 )
 
 var (
-	testPath = lazyregexp.New(`(?i)(?:^|/)(?:tests?|specs?|__tests__)/.*\.\w+$|(?:_test|_spec|\.test|\.spec|-test|-spec)\.\w+$|(?:^|/)test_[^/]*\.py$|(?:Tests?|Spec|IT)\.(?:java|kt|cs|scala|swift|groovy)$`)
+	testPath = lazyregexp.New(`(?i)(?:^|/)(?:tests?|specs?|__tests__)/.*\.\w+$|(?:_test|_spec|\.test|\.spec|-test|-spec)\.\w+$|(?:^|/)(?:test_[^/]*|tests)\.py$|(?:Tests?|Spec|IT)\.(?:java|kt|cs|scala|swift|groovy)$`)
 	dataPath = lazyregexp.New(`(?i)\.(?:json|ya?ml|txt|md|xml|csv|golden|snap|toml|txtar|svg|png|html?)$|(?:^|/)testdata/`)
 )
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"forge/cmd/forge/phase"
+	"forge/cmd/forge/settings"
 	"forge/pipeline"
 	"forge/pipeline/config"
 	"forge/pipeline/registry"
@@ -100,6 +101,13 @@ func (t *tester) failing(ctx context.Context, dir, clone string, id int64, c com
 // base sets a clone's newest commit up and runs its tests as they stand, twice: the second
 // time finds what the first has left.
 func (t *tester) base(ctx context.Context, clone string, out io.Writer) error {
+	raw, err := git(ctx, clone, "show", "HEAD:.github/forge.yml")
+	cfg := config.Default()
+	if err == nil {
+		if cfg, err = settings.Repository(".github/forge.yml", raw, cfg); err != nil {
+			return err
+		}
+	}
 	head, err := gitOutput(ctx, clone, "rev-parse", "HEAD")
 	if err != nil {
 		return err
@@ -107,7 +115,7 @@ func (t *tester) base(ctx context.Context, clone string, out io.Writer) error {
 	repo := pipeline.Repo{Owner: "acme", Name: project(clone), CloneURL: clone}
 	for range 2 {
 		begun := time.Now()
-		report, err := t.x.TryTests(ctx, repo, head, config.Default())
+		report, err := t.x.TryTests(ctx, repo, head, cfg)
 		seconds := time.Since(begun).Seconds()
 		switch {
 		case ctx.Err() != nil:
@@ -121,6 +129,9 @@ func (t *tester) base(ctx context.Context, clone string, out io.Writer) error {
 		}
 		for _, f := range report.Failures[:min(3, len(report.Failures))] {
 			fmt.Fprintf(out, "    failed: %s: %.200s\n", f.Test, strings.Join(strings.Fields(f.Error), " "))
+		}
+		if report.Unclean != "" {
+			fmt.Fprintf(out, "    not all was tested: %s\n", report.Unclean)
 		}
 		for _, line := range report.Setup {
 			fmt.Fprintf(out, "    %s\n", strings.ReplaceAll(line, "\n", "\n      "))

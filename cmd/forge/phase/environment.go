@@ -463,7 +463,7 @@ func (x *Executor) explain(run int64, sha string, err error) error {
 		return err
 	}
 	for _, line := range x.told(run, sha) {
-		if strings.HasPrefix(line, deps.CannotInstall) || strings.HasPrefix(line, "could not set up") {
+		if strings.HasPrefix(line, deps.CannotInstall) || strings.HasPrefix(line, "could not set up") || strings.HasPrefix(line, deps.Otherwise) {
 			told := *fault
 			told.Message = "Forge " + strings.TrimSuffix(line, ".") + ". Without that, " + strings.TrimSuffix(fault.Message, ". "+check.MendNotRun)
 			return &told
