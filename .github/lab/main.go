@@ -13,6 +13,7 @@ import (
 
 	"forge/cmd/forge/shell"
 	"forge/lab/evaluate"
+	"forge/lab/hub"
 	"forge/lab/measure"
 	"forge/lab/models"
 	"forge/lab/repositories"
@@ -24,7 +25,7 @@ func main() {
 		Use: "lab", Short: "Measures Forge", SilenceUsage: true, SilenceErrors: true, Args: shell.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.AddCommand(measure.Command(), models.Command(), repositories.Command())
+	root.AddCommand(hub.Command(), measure.Command(), models.Command(), repositories.Command())
 	root.AddCommand(evaluate.Commands()...)
 	code, err := shell.ExitCode(root.ExecuteContext(ctx))
 	stop()

@@ -79,7 +79,7 @@ func rootCommand() *cobra.Command {
 	root.AddCommand(audit.Command(), servers.Command())
 	root.AddCommand(pause.Commands()...)
 	root.AddCommand(
-		serveCommand(), setup.Command(), initCommand(), demoCommand(), labCommand(), doctorCommand(), runCommand(), runsCommand(), showCommand(),
+		serveCommand(), setup.Command(), initCommand(), demoCommand(), doctorCommand(), runCommand(), runsCommand(), showCommand(),
 		answerCommand(), resumeCommand(), resetCommand(), learnings.Command(), deliveriesCommand(), busCommand(), backupCommand(), restoreCommand(),
 		replayCommand(), metricsCommand(),
 		monitoringCommand(), configCommand(), versionCommand(),

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -23,7 +22,7 @@ func metricsScreen(rep metrics.Report) string {
 	if of == "" {
 		of = "all repositories"
 	}
-	t := printing.Table("", "value", "95 %", "median · p90", "n", "trend", "by day")
+	t := printing.Table("", "value", "95 %", "median · p90", "n", "trend")
 	right := table.ColumnConfig{Align: ansi.AlignRight, AlignHeader: ansi.AlignRight}
 	var columns []table.ColumnConfig
 	for n := 2; n <= 5; n++ {
@@ -84,43 +83,5 @@ func figureRow(name string, m metrics.Metric, f metrics.Figure) table.Row {
 	if f.Now.Median != nil {
 		median = metrics.Amount(*f.Now.Median, m.Unit) + " · " + metrics.Amount(*f.Now.P90, m.Unit)
 	}
-	return table.Row{name, metrics.Amount(f.Now.Value, m.Unit), interval, median, strconv.FormatInt(f.Now.N, 10), f.ChangeText(m.Unit), spark(f.Series, m.Kind)}
-}
-
-// sparkCells is how many cells a line of days has at most.
-const sparkCells = 30
-
-// spark draws a line of days: shares from 0 to 1, other values from 0 to the
-// greatest; a dot is a day without an observation. Longer periods have several
-// days in a cell.
-func spark(series []*float64, kind metrics.Kind) string {
-	per := (len(series) + sparkCells - 1) / sparkCells
-	most := 1.0
-	if kind != metrics.Share {
-		most = 0
-		for _, v := range series {
-			if v != nil {
-				most = max(most, *v)
-			}
-		}
-	}
-	var b strings.Builder
-	for cell := range slices.Chunk(series, max(1, per)) {
-		sum, n := 0.0, 0.0
-		for _, v := range cell {
-			if v != nil {
-				sum, n = sum+*v, n+1
-			}
-		}
-		level := 0
-		if n > 0 && most > 0 {
-			level = int(sum/n/most*7 + 0.5)
-		}
-		if n == 0 {
-			b.WriteString("·")
-		} else {
-			b.WriteRune([]rune("▁▂▃▄▅▆▇█")[min(7, level)])
-		}
-	}
-	return b.String()
+	return table.Row{name, metrics.Amount(f.Now.Value, m.Unit), interval, median, strconv.FormatInt(f.Now.N, 10), f.ChangeText(m.Unit)}
 }

@@ -111,20 +111,4 @@ func TestAmounts(t *testing.T) {
 			t.Errorf("Amount(%v, %s) = %q, want %q", c.v, c.unit, got, c.want)
 		}
 	}
-	v := func(f float64) *float64 { return &f }
-	for _, c := range []struct {
-		series []*float64
-		kind   metrics.Kind
-		want   string
-	}{
-		{[]*float64{nil, v(0), v(0.5), v(1)}, metrics.Share, "·▁▅█"}, {[]*float64{v(0), v(10), v(20)}, metrics.Mean, "▁▅█"},
-		{[]*float64{v(0), v(0)}, metrics.Mean, "▁▁"}, {nil, metrics.Mean, ""},
-	} {
-		if got := spark(c.series, c.kind); got != c.want {
-			t.Errorf("spark(%v) = %q, want %q", c.series, got, c.want)
-		}
-	}
-	if got := utf8.RuneCountInString(spark(make([]*float64, 90), metrics.Share)); got != 30 {
-		t.Errorf("90 days take %d cells, want 30", got)
-	}
 }

@@ -2,7 +2,7 @@
 // protocol: App authentication, REST under /api/v3, GraphQL under /api/graphql,
 // git over HTTP, signed webhooks, signing people in to the App (OAuth's web flow),
 // and pages where a person can click. The
-// end-to-end tests, `forge demo` and `forge lab` run against it; what Forge sends
+// end-to-end tests, `forge demo` and the laboratory run against it; what Forge sends
 // to it is byte for byte what it would send to GitHub.
 //
 // People, issues, pull requests, reviews, check runs, installations and

@@ -46,7 +46,7 @@ func TestBrowserAnswer(t *testing.T) {
 
 	owner := visit(ts, "acme", "/")
 	if text := owner.Text("main"); !strings.Contains(text, "The greeting lacks its comma") || !strings.Contains(text, "for acme with write access") {
-		t.Errorf("the overview reads\n%s", text)
+		t.Errorf("the first page reads\n%s", text)
 	}
 	owner.Click("article.gate a.button")
 	owner.Until("the run's page", `location.pathname === "/runs/1"`)

@@ -42,7 +42,7 @@ func TestBrowserEveryPage(t *testing.T) {
 	}
 	b := browsertest.New(t)
 	for _, page := range []struct{ name, path string }{
-		{"overview", "/"}, {"runs", "/runs"}, {"runs-verified", "/runs?state=verified"},
+		{"runs", "/"}, {"runs-verified", "/runs?state=verified"},
 		{"run-verified", "/runs/1"}, {"run-waiting", "/runs/2"}, {"events", "/runs/1/events"}, {"tape", "/runs/1/tape"},
 		{"insights", "/insights"}, {"insights-90", "/insights?days=90&tab=rework"}, {"insights-all", "/insights?tab=all"}, {"learning", "/insights/learning"},
 		{"memory", "/memory"}, {"memory-search", "/memory?q=comma"}, {"memory-one", "/memory/1"}, {"memory-edit", "/memory/1/edit"}, {"memory-forget", "/memory/1/forget"},

@@ -83,8 +83,8 @@ func New(o Options) *Pages {
 // Route adds the pages to a router.
 func (p *Pages) Route(r *mux.Router) {
 	get := func(path string, h handler) { r.Handle(path, p.handle(h)).Methods(http.MethodGet, http.MethodHead) }
-	get("/", p.overview)
 	post := func(path string, h handler) { r.Handle(path, p.handle(h)).Methods(http.MethodPost) }
+	get("/", p.runs)
 	get("/runs", p.runs)
 	get("/memory", p.memory)
 	get("/memory/{id}", p.learningPage)

@@ -17,34 +17,15 @@ import (
 func TestOverview(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	has(t, s.get(t, "/", 200), "Nothing waits for an answer", "No run is going on", "no data", "-NaN")
+	has(t, s.get(t, "/", 200), "No runs here", "-Waiting for somebody")
 	s.fill(t, "wall", "weighed", "clean")
 	page := s.get(t, "/", 200)
-	has(t, page, "Waiting for somebody", "for ann", `href="/runs/`, "acme/shop", "acme/secret", `class="spark"`)
+	has(t, page, "Waiting for somebody", "for ann", `href="/runs/`, "acme/shop", "acme/secret")
 
 	s.viewer = person{login: "eve", repos: []string{"acme/shop"}}
 	has(t, s.get(t, "/", 200), "acme/shop", "-acme/secret", "eve")
 	s.viewer = person{login: "nobody", repos: []string{}}
-	has(t, s.get(t, "/", 200), "Nothing waits for an answer", "-acme/")
-}
-
-// The overview shows what goes on and what just ended; where a run stands in its work is
-// said only as long as it goes on.
-func TestOverviewOfEndedRuns(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	for i, script := range []string{"plan ok\nimplement a\nreview ok\ntest ok", "plan ok\nimplement a"} {
-		s.keep(t, play(t, pipeline.Task{Issue: i + 1, Title: "Task"}, script).Events, shopRepo, i+1, today.Add(-time.Hour))
-	}
-	page := s.get(t, "/", 200)
-	going, ended, ok := strings.Cut(page, `id="ended"`)
-	if !ok {
-		t.Fatalf("what ended is not there:\n%s", page)
-	}
-	has(t, going, `href="/runs/2"`, `-href="/runs/1"`, "<td>review</td>")
-	has(t, ended, `href="/runs/1"`, `-href="/runs/2"`, "verified", "-<td>test</td>")
-	s.viewer = person{repos: []string{"acme/other"}}
-	has(t, s.get(t, "/", 200), `-id="ended"`, "-/runs/1")
+	has(t, s.get(t, "/", 200), "No runs here", "-acme/")
 }
 
 // A cost that is not known is shown as such, and never as nothing of a limit.

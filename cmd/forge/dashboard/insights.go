@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -338,4 +339,13 @@ func measuresOf(rep metrics.Report, keys ...string) (out []metrics.Metric) {
 		}
 	}
 	return out
+}
+
+// report computes the metrics of what was chosen.
+func (p *Pages) report(ctx context.Context, c choice, days int) (metrics.Report, error) {
+	repos := c.within()
+	if repos == nil {
+		repos = []string{""} // one sum over all of them is kept
+	}
+	return p.Report(ctx, metrics.Options{Repo: c.Repo, Days: days, Now: p.Now()}, repos...)
 }

@@ -23,5 +23,5 @@ func TestRunOfAnotherVersion(t *testing.T) {
 	}
 	has(t, s.get(t, "/runs/1", http.StatusOK), "Sum is wrong", "Events")
 	has(t, s.get(t, "/runs/1/events", http.StatusOK), "phase.begun", "stage", "colour")
-	has(t, s.get(t, "/", http.StatusOK), "Overview")
+	has(t, s.get(t, "/", http.StatusOK), "Runs")
 }

@@ -5,20 +5,26 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"time"
 
 	"forge/pipeline"
 	"forge/pipeline/store"
 )
 
-// runsShown is how many runs a page lists.
-const runsShown = 50
+// What the page lists at most.
+const (
+	runsShown  = 50
+	gatesShown = 10
+)
 
 // states are those that runs can be chosen by.
 var states = []pipeline.State{pipeline.StateRunning, pipeline.StateWaiting, pipeline.StateStopped, pipeline.StateVerified,
 	pipeline.StateAccepted, pipeline.StateCancelled, pipeline.StateFailed, pipeline.StateSkipped}
 
-// runsData is the list of runs.
+// runsData is the first page: what waits for somebody, and the list of runs.
 type runsData struct {
+	Gates         []store.GateRow
+	MoreGates     int
 	Choice        choice
 	States        []pipeline.State
 	State         pipeline.State
@@ -26,6 +32,15 @@ type runsData struct {
 	List          runList
 	Newest, Older string // addresses
 }
+
+// runList is a table of runs.
+type runList struct {
+	Runs []store.RunRow
+	Now  time.Time
+}
+
+// Ago says how long ago a time was.
+func (l runList) Ago(t time.Time) string { return page{Now: l.Now}.Ago(t) }
 
 func (p *Pages) runs(w http.ResponseWriter, r *http.Request, v Viewer) error {
 	c, err := p.choose(r, v)
@@ -43,6 +58,12 @@ func (p *Pages) runs(w http.ResponseWriter, r *http.Request, v Viewer) error {
 			return badInput("before= takes a run's number.")
 		}
 		d.Newest = pageURL(q, 0)
+	} else if d.State == "" || d.State == pipeline.StateWaiting {
+		all := 0
+		if d.Gates, all, err = p.DB.OpenGates(r.Context(), c.within(), gatesShown); err != nil {
+			return err
+		}
+		d.MoreGates = all - len(d.Gates)
 	}
 	d.List.Now = p.Now()
 	if d.List.Runs, err = p.DB.Runs(r.Context(), f); err != nil {
@@ -52,7 +73,7 @@ func (p *Pages) runs(w http.ResponseWriter, r *http.Request, v Viewer) error {
 		d.List.Runs = d.List.Runs[:runsShown]
 		d.Older = pageURL(q, d.List.Runs[runsShown-1].ID)
 	}
-	return p.render(w, r, v, "runs.html", page{Title: "Runs", Nav: "/runs", Live: "run", Data: d})
+	return p.render(w, r, v, "runs.html", page{Title: "Runs", Nav: "/", Live: "run", Data: d})
 }
 
 // pageURL is the address of another page of a list: what is older than before, 0

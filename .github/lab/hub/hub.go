@@ -1,4 +1,5 @@
-package main
+// Package hub is a GitHub on this machine, to try Forge out by hand.
+package hub
 
 import (
 	"context"
@@ -18,20 +19,21 @@ import (
 	"forge/github/githubtest"
 )
 
-func labCommand() *cobra.Command {
+// Command returns "lab github".
+func Command() *cobra.Command {
 	var listen, hook string
 	cmd := &cobra.Command{
-		Use: "lab", Short: "Start a GitHub on this machine, to try Forge out by hand", Args: shell.NoArgs,
+		Use: "github", Short: "Start a GitHub on this machine, to try Forge out by hand", Args: shell.NoArgs,
 		Long: "Starts the local GitHub alone, with the App installed on one repository. It prints the\n" +
 			"environment for `forge serve` in a second terminal; then open the pages and label the issue.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return lab(cmd, listen, hook) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd, listen, hook) },
 	}
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:3000", "the loopback address to listen on")
 	cmd.Flags().StringVar(&hook, "hook", "http://127.0.0.1:8080/webhook", "where webhooks go")
 	return cmd
 }
 
-func lab(cmd *cobra.Command, listen, hook string) (err error) {
+func serve(cmd *cobra.Command, listen, hook string) (err error) {
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
 	dir, err := demo.TempDir()
 	if err != nil {
