@@ -30,15 +30,18 @@ const (
 	mostBytes = 200_000 // of a file that is changed
 )
 
-// commits returns the newest n changes of code with its tests. Merges, changes of what runs
+// commits returns the commits that are named, else the newest n changes of code with its tests. Merges, changes of what runs
 // in a project's own CI, of what is no text and of many files are passed over.
-func commits(ctx context.Context, clone string, n int) ([]commit, error) {
-	list, err := git(ctx, clone, "log", "--no-merges", "--format=%H", "--max-count=3000", "HEAD", "--")
-	if err != nil {
-		return nil, err
+func commits(ctx context.Context, clone string, n int, named []string) ([]commit, error) {
+	if len(named) == 0 {
+		list, err := git(ctx, clone, "log", "--no-merges", "--format=%H", "--max-count=3000", "HEAD", "--")
+		if err != nil {
+			return nil, err
+		}
+		named = strings.Fields(string(list))
 	}
 	var out []commit
-	for sha := range strings.FieldsSeq(string(list)) {
+	for _, sha := range named {
 		if len(out) == n {
 			break
 		}

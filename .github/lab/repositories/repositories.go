@@ -58,6 +58,7 @@ const (
 // Command returns "lab repositories".
 func Command() *cobra.Command {
 	var most int
+	var only []string
 	var asJSON, base bool
 	p := &player{}
 	cmd := &cobra.Command{
@@ -94,7 +95,7 @@ func Command() *cobra.Command {
 					}
 					continue
 				}
-				list, err := commits(cmd.Context(), clone, most)
+				list, err := commits(cmd.Context(), clone, most, only)
 				if err != nil {
 					return err
 				}
@@ -119,6 +120,7 @@ func Command() *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVarP(&most, "commits", "n", 20, "commits of each clone")
+	cmd.Flags().StringSliceVar(&only, "commit", nil, "these commits alone")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as a line of JSON for each")
 	cmd.Flags().BoolVar(&base, "base", false, "set the newest commit up and run its tests as they stand, and no more")
 	cmd.Flags().StringSliceVar(&p.toolchains, "toolchain", nil, "a directory of tools besides those under /usr")
