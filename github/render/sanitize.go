@@ -75,7 +75,7 @@ func allowed(raw, host string) bool {
 		return false
 	}
 	u, err := url.Parse(strings.TrimRight(raw, `)]*_.,;:!?'"`))
-	return err == nil && u.User == nil && strings.EqualFold(u.Host, host)
+	return err == nil && strings.EqualFold(u.Host, host)
 }
 
 // Visible drops what people cannot see but programs act on: control characters,

@@ -130,8 +130,8 @@ func (p *Plan) Inputs() []string {
 	return slices.Compact(out)
 }
 
-// Use is the environment of commands that use what was set up.
-func (p *Plan) Use() []string {
+// Toolchains are the environment by which commands find the toolchains that the commit gets.
+func (p *Plan) Toolchains() []string {
 	var out []string
 	for _, dir := range p.bins {
 		out = append(out, "PATH="+dir)
@@ -139,6 +139,12 @@ func (p *Plan) Use() []string {
 			out = append(out, "JAVA_HOME="+path.Dir(dir))
 		}
 	}
+	return out
+}
+
+// Use is the environment of commands that use what was set up.
+func (p *Plan) Use() []string {
+	out := p.Toolchains()
 	for _, one := range slices.Concat(p.Own, p.Projects) {
 		for _, kv := range one.use {
 			if !slices.Contains(out, kv) {

@@ -12,8 +12,7 @@ import (
 // its base has, that serve everybody's code, that the operator lists patterns for, or that a
 // module fetched before requires something of.
 
-// codeHosts serve everybody's code, or belong to projects that a fifth of all modules need.
-// None of them tells its users who asked for what is not there.
+// codeHosts serve everybody's code, or belong to projects that many modules need.
 var codeHosts = []string{"github.com", "gitlab.com", "bitbucket.org", "codeberg.org", "golang.org", "google.golang.org", "cloud.google.com",
 	"gopkg.in", "go.uber.org", "go.opentelemetry.io", "k8s.io", "sigs.k8s.io", "modernc.org", "go.yaml.in"}
 

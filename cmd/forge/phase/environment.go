@@ -104,7 +104,7 @@ func (x *Executor) environment(ctx context.Context, run *pipeline.Run, ws worksp
 		}
 		key, env, told = plan.Key, tree.Env, tree.Summary()
 	} else {
-		env, told = plan.Use(), plan.Lacking()
+		env, told = plan.Toolchains(), plan.Lacking()
 	}
 	if sha == base {
 		return key, env, told, nil

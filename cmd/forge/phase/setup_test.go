@@ -242,7 +242,7 @@ func TestAttacksOfSetupCommands(t *testing.T) {
 	}{
 		{"fails with what it said", []string{"for i in 1 2 3 4 5 6 7 8; do echo line $i >&2; done; exit 3"}, nil,
 			"could not install dependencies (setup.commands, command 1): `for i in 1 2 3 4 5 6 7 8; do echo line $i >&2; done; exit 3` ended with 3: line 3\nline 4", "ls", "main.txt"},
-		{"how to put it right", []string{"exit 3"}, nil, "then correct it in .github/forge.yml there", "ls", "main.txt"},
+		{"how to put it right", []string{"exit 3"}, nil, "name what does it here under setup.commands in .github/forge.yml", "ls", "main.txt"},
 		{"a tool that is not there", []string{"true", "protoc-gen-nothing --go_out=."}, nil, "(setup.commands, command 2): `protoc-gen-nothing --go_out=.` ended with 127", "ls", "main.txt"},
 		{"a tool by name", []string{"protoc-gen-nothing"}, nil, "protoc-gen-nothing: not found\nA program that it needs is not on the server", "ls", "main.txt"},
 		{"the network", []string{"getent hosts example.com || (echo Could not resolve host: example.com >&2; exit 6)"}, nil, "Nothing but the server's registries is reached", "ls", "main.txt"},
