@@ -82,7 +82,8 @@ func checkReasons(list []pipeline.TestChange, args json.RawMessage) []string {
 	if err := decode(args, &in); err != nil {
 		return []string{err.Error()}
 	}
-	var bad, strange []string
+	var bad []string
+	strange := 0
 	done := map[int]bool{}
 	for _, t := range in.Tests {
 		i := slices.IndexFunc(list, func(k pipeline.TestChange) bool { return k.Test == t.ID })
@@ -93,7 +94,8 @@ func checkReasons(list []pipeline.TestChange, args json.RawMessage) []string {
 		reason := unlessNone(t.Reason)
 		switch {
 		case i < 0:
-			strange = append(strange, fmt.Sprintf("tests: there is no %q", t.ID))
+			bad = append(bad, fmt.Sprintf("tests: there is no %q", t.ID))
+			strange++
 			continue
 		case done[i]:
 			bad = append(bad, fmt.Sprintf("tests: T%d is answered twice", i+1))
@@ -110,8 +112,8 @@ func checkReasons(list []pipeline.TestChange, args json.RawMessage) []string {
 			bad = append(bad, fmt.Sprintf("tests: T%d (%s) is not answered", i+1, t.Test))
 		}
 	}
-	if len(bad) > 0 { // else what is too much takes nothing away
-		bad = append(strange, bad...)
+	if len(bad) == strange { // what is too much takes nothing away
+		return nil
 	}
 	return bad
 }

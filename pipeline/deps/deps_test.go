@@ -313,12 +313,8 @@ func TestLocked(t *testing.T) {
 	t.Parallel()
 	needs.Tools(t, "python3")
 	dir := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), "python3", filepath.Join(dir, "python.py"), "locked")
+	cmd := exec.CommandContext(t.Context(), "/usr/bin/env", "PATH=/usr/local/bin:/usr/bin:/bin", "python3", "-c", pythonScript, "locked")
 	cmd.Dir = dir
-	cmd.Args[1] = filepath.Join(dir, "python.py")
-	if err := os.WriteFile(cmd.Args[1], []byte(pythonScript), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	cmd.Stdin = strings.NewReader("# by a tool\n--index-url https://pypi.org/simple\n-i https://pypi.org/simple\n" +
 		"left==1.0 ; python_version >= \"3.9\" \\\n    --hash=sha256:aa \\\n    --hash=sha256:bb\n    # via app\n-e ./libs/own\nright @ git+https://git.example/right@abc\n")
 	if out, err := cmd.CombinedOutput(); err != nil {
