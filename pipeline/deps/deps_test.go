@@ -192,7 +192,7 @@ func TestMake(t *testing.T) {
 	}
 	tree.Explain(nil, []string{"npm /left"})
 	said := strings.Join(tree.Summary(), "\n")
-	if want := "installed dependencies (go, cargo)\ncould not install dependencies (npm): `npm ci || npm ci --ignore-scripts` ended with 1: npm error code E404\n" +
+	if want := "installed dependencies (go, cargo)\ncould not install dependencies (npm): `npm ci || npm ci --ignore-scripts || npm_config_replace_registry_host=npmjs npm…` ended with 1: npm error code E404\n" +
 		"npm error 404 Not Found - GET http://127.0.0.1:4802/left\n(no registry has npm /left)"; said != want {
 		t.Errorf("said\n%s\nwant\n%s", said, want)
 	}

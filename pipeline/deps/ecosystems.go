@@ -159,7 +159,8 @@ func (f *finder) nodeSteps(p *Project, lock string, pkg *nodePackage) {
 			install + "--frozen-lockfile || " + install + "--frozen-lockfile --ignore-scripts", "mv " + env + "/yarn.lock yarn.lock"}
 		p.more = []string{to, install + "--ignore-scripts", `sed -i "s#$FORGE_REGISTRY_NPM/#https://registry.yarnpkg.com/#g" yarn.lock`}
 	case lock != "":
-		p.steps = []string{"npm ci || npm ci --ignore-scripts"}
+		// The last one, which says what is wrong, asks other hosts by their own names.
+		p.steps = []string{"npm ci >/dev/null 2>&1 || npm ci --ignore-scripts >/dev/null 2>&1 || npm_config_replace_registry_host=npmjs npm ci --ignore-scripts"}
 		p.more = []string{"npm install --ignore-scripts", back}
 	default:
 		p.steps = []string{"npm install --no-package-lock || npm install --no-package-lock --ignore-scripts"}

@@ -205,7 +205,7 @@ func (p *Plan) environ() []string {
 		case "go":
 			out = append(out, "GOPROXY="+url)
 		case "npm":
-			out = append(out, "npm_config_registry="+url+"/", "YARN_NPM_REGISTRY_SERVER="+url, "COREPACK_NPM_REGISTRY="+url, "npm_config_replace_registry_host=npmjs")
+			out = append(out, "npm_config_registry="+url+"/", "YARN_NPM_REGISTRY_SERVER="+url, "COREPACK_NPM_REGISTRY="+url, "npm_config_replace_registry_host=always")
 		case "rubygems":
 			out = append(out, "BUNDLE_MIRROR__ALL="+url)
 		case "pypi":
@@ -279,7 +279,7 @@ func why(p *Project, step string, r workspace.Result) string {
 	case p.Manager == "setup":
 		fix = "Where it is right elsewhere, name what does it here under setup.commands in .github/forge.yml on the base branch."
 	}
-	command := strings.ReplaceAll(text.Clip(text.FirstLine(step), 80), "`", "'")
+	command := strings.ReplaceAll(text.Clip(text.FirstLine(strings.ReplaceAll(step, " >/dev/null 2>&1", "")), 80), "`", "'")
 	return strings.ToValidUTF8(strings.TrimSpace(fmt.Sprintf("`%s` %s: %s\n%s", command, end, errorLines(said), fix)), "�")
 }
 
