@@ -860,6 +860,8 @@ func TestGoHosts(t *testing.T) {
 	if why := s.Report().Refused; len(why) != 3 || !strings.Contains(why[0].Why, "match: [") {
 		t.Errorf("%+v", why)
 	}
+	mu.Lock()
+	defer mu.Unlock()
 	if slices.ContainsFunc(asked, func(path string) bool { return strings.Contains(path, "attacker") }) {
 		t.Errorf("asked for %q", asked)
 	}
