@@ -40,7 +40,7 @@ func metricsScreen(rep metrics.Report) string {
 				t.AppendRow(table.Row{name})
 				name = ""
 			}
-			t.AppendRow(figureRow("  "+m.Name, m, m.Figure))
+			t.AppendRow(figureRow(m))
 			for _, f := range m.Labels {
 				if f.Now != nil {
 					t.AppendRow(table.Row{"    " + f.Label, metrics.Amount(f.Now.Value, m.Unit)})
@@ -72,7 +72,8 @@ func targetText(t metrics.Target) string {
 	return fmt.Sprintf("  %-9s %s: %s, goal %s", mark, t.Name, is, t.Goal)
 }
 
-func figureRow(name string, m metrics.Metric, f metrics.Figure) table.Row {
+func figureRow(m metrics.Metric) table.Row {
+	name, f := "  "+m.Name, m.Figure
 	if f.Now == nil {
 		return table.Row{name, "no data"}
 	}

@@ -157,7 +157,7 @@ func (p *nodePackage) built(root *nodePackage) string {
 	if p.dir != root.dir {
 		up = strings.Repeat("../", strings.Count(path.Clean(p.dir)+"/", "/")-strings.Count(strings.TrimPrefix(path.Clean(root.dir)+"/", "./"), "/"))
 	}
-	return `(cd ` + up + ` && said=$(` + root.build + ` 2>&1)) || printf '%s failed:\n%s\n' '` + root.build + `' "$said" | tail -n 30 >&2; `
+	return `said=$(cd ` + up + ` && ` + root.build + ` 2>&1) || printf '%s failed:\n%s\n' '` + root.build + `' "$said" | tail -n 30 >&2; `
 }
 
 // script returns the package's test script; "" when it has none.

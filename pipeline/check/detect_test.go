@@ -3,6 +3,7 @@ package check
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -192,9 +193,19 @@ func TestNodeBuild(t *testing.T) {
 		}
 		if c.member != nil {
 			c.root.build = got
-			if words := c.member.built(&c.root); !strings.HasPrefix(words, "(cd ../../ && said=$("+got) {
+			if words := c.member.built(&c.root); !strings.HasPrefix(words, "said=$(cd ../../ && "+got) {
 				t.Errorf("%s: %q", c.name, words)
 			}
 		}
+	}
+}
+
+// A build that fails says why, and the tests run all the same.
+func TestNodeBuildFails(t *testing.T) {
+	t.Parallel()
+	p := &nodePackage{dir: ".", build: "echo lacks a bracket; false"}
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", p.built(p)+"echo tested").CombinedOutput()
+	if want := "echo lacks a bracket; false failed:\nlacks a bracket\ntested\n"; string(out) != want || err != nil {
+		t.Errorf("%q, %v", out, err)
 	}
 }

@@ -49,13 +49,14 @@ type Project struct {
 	Inputs  []string
 	Lacks   string // why it cannot be installed; then nothing is run
 
-	steps []string          // of the base, for a shell
-	ahead string            // compiles what is there, after all steps, and runs none of it; it may fail
-	check string            // a command of the work tree that fails where what is locked does not suffice; "": inputs alone decide that
-	more  []string          // what brings it in line with a change's inputs; none: nothing can without running the change
-	locks []string          // files that more may write
-	stage map[string]string // files of the environment, by name
-	use   []string          // environment of all later commands
+	before string            // makes the machine ready for the steps; it may fail
+	steps  []string          // of the base, for a shell
+	ahead  string            // compiles what is there, after all steps, and runs none of it; it may fail
+	check  string            // a command of the work tree that fails where what is locked does not suffice; "": inputs alone decide that
+	more   []string          // what brings it in line with a change's inputs; none: nothing can without running the change
+	locks  []string          // files that more may write
+	stage  map[string]string // files of the environment, by name
+	use    []string          // environment of all later commands
 }
 
 // String names a project for people.
@@ -91,7 +92,7 @@ func (p *Plan) Edits(before *Plan) func(name string) bool {
 // Lines say for people how the commit is set up, in the order in which it is done.
 func (p *Plan) Lines() (out []string) {
 	for _, own := range p.Own {
-		line := fmt.Sprintf("%s says how: %s", own.From, strings.Join(own.steps[1:], "; "))
+		line := fmt.Sprintf("%s says how: %s", own.From, strings.Join(own.steps, "; "))
 		if own.From != settingsCommands && len(p.Projects) > 0 {
 			line += " (where that fails, as follows)"
 		}
@@ -155,21 +156,14 @@ func (p *Plan) Use() []string {
 	return out
 }
 
-// GoHosts are the hosts of the Go modules that the commit needs.
-func (p *Plan) GoHosts() []string {
-	hosts := map[string]bool{}
+// GoFiles are what the commit's go.mod and go.sum files say.
+func (p *Plan) GoFiles() (out [][]byte) {
 	for name, text := range p.text {
-		if base := path.Base(name); base != "go.mod" && base != "go.sum" && base != "go.work.sum" {
-			continue
-		}
-		for line := range strings.Lines(string(text)) {
-			if f := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "require")); len(f) > 1 && strings.HasPrefix(f[1], "v") {
-				host, _, _ := strings.Cut(f[0], "/")
-				hosts[host] = true
-			}
+		if base := path.Base(name); base == "go.mod" || base == "go.sum" || base == "go.work.sum" {
+			out = append(out, text)
 		}
 	}
-	return slices.Sorted(maps.Keys(hosts))
+	return out
 }
 
 // Commit is what of a commit's files a plan is made of.

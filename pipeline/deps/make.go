@@ -112,6 +112,11 @@ func (p *Plan) run(ctx context.Context, in workspace.Installer, tree *Tree, one 
 			return false, fmt.Errorf("install with %s: %w", one, err)
 		}
 	}
+	if one.before != "" {
+		if _, err := in.Run(ctx, workspace.Command{Args: []string{"/bin/sh", "-c", one.before}, Env: p.environ(), Timeout: timeout}); err != nil {
+			return false, fmt.Errorf("install with %s: %w", one, err)
+		}
+	}
 	for i, step := range steps {
 		r, err := in.Run(ctx, workspace.Command{Dir: one.Dir, Args: []string{"/bin/sh", "-c", step}, Env: append(p.environ(), more...), Timeout: timeout})
 		if err != nil {
@@ -123,7 +128,7 @@ func (p *Plan) run(ctx context.Context, in workspace.Installer, tree *Tree, one 
 		}
 		name := one.String()
 		if one.Manager == "setup" {
-			name = fmt.Sprintf("%s, command %d", one.From, i)
+			name = fmt.Sprintf("%s, command %d", one.From, i+1)
 		}
 		tree.Failed = append(tree.Failed, Failure{Project: name, Why: why(one, step, r)})
 		return false, nil

@@ -48,7 +48,7 @@ func (f *finder) own(c Commit, set config.Setup) ([]*Project, error) {
 // alone: python has that name there, and programs are installed for all users.
 func ownProject(from string, inputs, steps []string) *Project {
 	const machine = `mkdir -p ` + env + `/bin; command -v python >/dev/null || ln -sf "$(command -v python3 || echo python3)" ` + env + `/bin/python`
-	return &Project{Manager: "setup", Dir: ".", From: from, Inputs: inputs, steps: append([]string{machine}, steps...),
+	return &Project{Manager: "setup", Dir: ".", From: from, Inputs: inputs, before: machine, steps: steps,
 		use: []string{"PATH=" + env + "/.local/bin:" + env + "/npm/bin:" + env + "/bin", "PATH=" + workspace.TreePath + "/.venv/bin", "npm_config_prefix=" + env + "/npm"}}
 }
 

@@ -20,8 +20,8 @@ for t in $all; do command -v $t >/dev/null && t $t; done; pip
 if command -v composer >/dev/null && p=$(COMPOSER_HOME=/tmp composer --version --no-ansi --no-plugins 2>/dev/null); then v composer "$p"; fi
 `
 	for _, dir := range toolchains {
-		quoted := "'" + strings.ReplaceAll(dir, "'", `'\''`) + "'"
-		script += "for b in " + quoted + "/bin " + quoted + "/*/bin " + quoted + `/*/*/bin; do [ -d "$b" ] || continue
+		at := quote(dir)
+		script += "for b in " + at + "/bin " + at + "/*/bin " + at + `/*/*/bin; do [ -d "$b" ] || continue
 for t in $all; do if [ -x "$b/$t" ]; then (PATH=$b:$PATH; t $t "@$b"; [ $t != python3 ] || pip "@$b"); fi; done; done
 `
 	}

@@ -845,7 +845,7 @@ func TestGoHosts(t *testing.T) {
 	if status := get("/any.example/x" + mod); status != http.StatusOK {
 		t.Errorf("the base is answered %d", status)
 	}
-	s.Limit([]string{"own.example"})
+	s.Limit([][]byte{[]byte("own.example/x v1.0.0 h1:abc\nown.example/x v1.0.0/go.mod h1:abc\n")})
 	for _, path := range []string{"/secret.attacker.example/x" + mod, "/sumdb/sum.golang.org/lookup/secret.attacker.example/x@v1.0.0", "/needed.example/left" + mod} {
 		if status := get(path); status != http.StatusForbidden {
 			t.Errorf("%s is answered %d", path, status)

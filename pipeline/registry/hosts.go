@@ -2,8 +2,8 @@ package registry
 
 import (
 	"bufio"
+	"bytes"
 	"io"
-	"slices"
 	"strings"
 )
 
@@ -16,14 +16,17 @@ import (
 var codeHosts = []string{"github.com", "gitlab.com", "bitbucket.org", "codeberg.org", "golang.org", "google.golang.org", "cloud.google.com",
 	"gopkg.in", "go.uber.org", "go.opentelemetry.io", "k8s.io", "sigs.k8s.io", "modernc.org", "go.yaml.in"}
 
-// Limit has a session ask for Go modules of known hosts alone, which are added to those that
-// serve everybody's code.
-func (s *Session) Limit(hosts []string) {
+// Limit has a session ask for Go modules alone of hosts that some go.mod and go.sum files name,
+// and of those that serve everybody's code.
+func (s *Session) Limit(files [][]byte) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.hosts = map[string]bool{}
-	for _, host := range slices.Concat(codeHosts, hosts) {
+	for _, host := range codeHosts {
 		s.hosts[host] = true
+	}
+	s.mu.Unlock()
+	for _, file := range files {
+		s.learn(bytes.NewReader(file))
 	}
 }
 
@@ -52,7 +55,7 @@ func (s *Session) strange(k Kind, p string) string {
 	return host
 }
 
-// learn takes the hosts of what a module requires, of its go.mod.
+// learn takes the hosts of the modules that a go.mod or go.sum names.
 func (s *Session) learn(mod io.Reader) {
 	var hosts []string
 	for lines := bufio.NewScanner(mod); lines.Scan(); {

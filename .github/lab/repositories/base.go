@@ -87,7 +87,11 @@ func (t *tester) failing(ctx context.Context, dir, clone string, id int64, c com
 	if err != nil {
 		return nil, 0, err
 	}
-	report, err := t.x.TryTests(ctx, pipeline.Repo{ID: id, Owner: "acme", Name: project(clone), CloneURL: at}, head, config.Default())
+	cfg, err := settingsOf(ctx, at)
+	if err != nil {
+		return nil, 0, err
+	}
+	report, err := t.x.TryTests(ctx, pipeline.Repo{ID: id, Owner: "acme", Name: project(clone), CloneURL: at}, head, cfg)
 	if err != nil {
 		return nil, 0, ctx.Err() // it cannot be tested: no test sees anything
 	}
@@ -98,15 +102,22 @@ func (t *tester) failing(ctx context.Context, dir, clone string, id int64, c com
 	return failed, report.Passed, nil
 }
 
+// settingsOf are what a clone's newest commit says, else the defaults.
+func settingsOf(ctx context.Context, clone string) (config.Config, error) {
+	const name = ".github/forge.yml"
+	raw, err := git(ctx, clone, "show", "HEAD:"+name)
+	if err != nil {
+		return config.Default(), ctx.Err() // there is none
+	}
+	return settings.Repository(name, raw, config.Default())
+}
+
 // base sets a clone's newest commit up and runs its tests as they stand, twice: the second
 // time finds what the first has left.
 func (t *tester) base(ctx context.Context, clone string, out io.Writer) error {
-	raw, err := git(ctx, clone, "show", "HEAD:.github/forge.yml")
-	cfg := config.Default()
-	if err == nil {
-		if cfg, err = settings.Repository(".github/forge.yml", raw, cfg); err != nil {
-			return err
-		}
+	cfg, err := settingsOf(ctx, clone)
+	if err != nil {
+		return err
 	}
 	head, err := gitOutput(ctx, clone, "rev-parse", "HEAD")
 	if err != nil {

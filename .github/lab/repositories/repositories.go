@@ -123,7 +123,7 @@ func Command() *cobra.Command {
 	cmd.Flags().StringSliceVar(&only, "commit", nil, "these commits alone")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as a line of JSON for each")
 	cmd.Flags().BoolVar(&base, "base", false, "set the newest commit up and run its tests as they stand, and no more")
-	cmd.Flags().StringSliceVar(&p.toolchains, "toolchain", nil, "a directory of tools besides those under /usr")
+	cmd.Flags().StringSliceVar(&p.toolchains, "toolchain", nil, "a directory of tools in addition to /usr")
 	cmd.Flags().StringVar(&p.state, "state", "", "a folder for what stays: packages, and what repositories are set up with")
 	cmd.Flags().StringVar(&p.exe, "forge", "", "the program, for the processes that work in the sandbox (default: it is built)")
 	return cmd

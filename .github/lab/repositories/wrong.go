@@ -9,7 +9,7 @@ import (
 	"text/scanner"
 )
 
-// flips are what stands in the place of a token that decides something.
+// flips replace a token that decides something.
 var flips = map[string]string{
 	"==": "!=", "!=": "==", "===": "!==", "!==": "===", "<": "<=", "<=": "<", ">": ">=", ">=": ">", "&&": "||", "||": "&&",
 	"and": "or", "or": "and", "true": "false", "false": "true", "True": "False", "False": "True",

@@ -26,7 +26,7 @@ type Dependencies struct {
 	Registries func(ctx context.Context) (gateway *registry.Gateway, sumDB string, err error)
 	Scripts    bool     // what a change adds may run scripts of its own
 	Compile    bool     // the base is compiled ahead, without registries, too
-	Toolchains []string // of the sandbox's commands, besides the server's own tools
+	Toolchains []string // that commands see in addition to the server's own tools
 }
 
 const (
@@ -297,7 +297,7 @@ func (x *Executor) kept(ctx context.Context, run *pipeline.Run, ws workspace.Wor
 		}
 		defer session.Close()
 		if base != nil {
-			session.Limit(base.GoHosts())
+			session.Limit(base.GoFiles())
 		}
 		o.Sockets, asked = session.Dir(), session.Report
 		for _, k := range session.Kinds() {
