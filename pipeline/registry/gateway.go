@@ -388,13 +388,16 @@ const freshAbsent = time.Minute
 // get returns what an address holds, from the cache where that may be.
 func (g *Gateway) get(ctx context.Context, u *upstream, target, accept string, immutable bool) (found, error) {
 	key := digestOf(target, accept)
-	known, ok := g.cache.find(key)
-	age := g.now().Sub(known.At)
-	if ok && (known.Status == http.StatusOK && (immutable || age < g.limits.Fresh) || age < freshAbsent) {
+	known, fresh := g.cached(key, immutable)
+	if fresh {
 		return found{entry: known, from: u}, nil
 	}
 	// Whoever asks first does not take the answer away from others by leaving.
 	done := g.flights.DoChan(key, func() (any, error) {
+		// Another request may have ended between the look above and here.
+		if e, fresh := g.cached(key, immutable); fresh {
+			return e, nil
+		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.limits.Fetch)
 		defer cancel()
 		return g.fetch(ctx, u, key, target, accept, immutable)
@@ -403,13 +406,24 @@ func (g *Gateway) get(ctx context.Context, u *upstream, target, accept string, i
 	case <-ctx.Done():
 		return found{}, ctx.Err()
 	case r := <-done:
-		if r.Err != nil && ok && known.Status == http.StatusOK { // an old list is better than none
-			g.log.Warn("a registry did not answer; an older answer is used", "registry", u.base.Redacted(), "age", age, "error", r.Err)
+		if r.Err != nil && known.Status == http.StatusOK { // an old list is better than none
+			g.log.Warn("a registry did not answer; an older answer is used", "registry", u.base.Redacted(), "age", g.now().Sub(known.At), "error", r.Err)
 			return found{entry: known, from: u, asked: 1}, nil
 		}
 		e, _ := r.Val.(entry)
 		return found{entry: e, from: u, asked: 1, bytes: e.Size}, r.Err
 	}
+}
+
+// cached returns what the cache has, or nothing, and whether that may be handed out
+// without asking the registry.
+func (g *Gateway) cached(key string, immutable bool) (e entry, fresh bool) {
+	e, ok := g.cache.find(key)
+	if !ok {
+		return entry{}, false
+	}
+	age := g.now().Sub(e.At)
+	return e, e.Status == http.StatusOK && (immutable || age < g.limits.Fresh) || age < freshAbsent
 }
 
 // fetch asks a registry, and twice more when it was too busy or broke off.
