@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 
@@ -118,6 +119,50 @@ func (t *Tree) Strays(ctx context.Context) error {
 	}
 	return straysOf(t.open, changes)
 }
+
+// MakeEnvironment makes the directories that an environment is kept in, and has the work tree
+// begin as others that it lies over, the uppermost first.
+func (t *Tree) MakeEnvironment(ctx context.Context, dir string, over []string) error {
+	for _, name := range []string{homeDir, workDir} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+			return err
+		}
+	}
+	t.worker.NoOverlay = true // whose commands would be mounted: here are none
+	_, err := t.worker.begin(ctx, preparation{Dir: dir, Lowers: over})
+	return err
+}
+
+// Stage is [workspace.Installer.Stage].
+func (t *Tree) Stage(dir, name string, content []byte) error {
+	return t.worker.stage(preparation{Dir: dir, Name: name, Content: content})
+}
+
+// Keep is [workspace.Installer.Keep].
+func (t *Tree) Keep(ctx context.Context, dir string, named []string) (left []string, err error) {
+	return t.worker.keep(ctx, preparation{Dir: dir, Named: named})
+}
+
+// Show copies an environment to the work tree and to home, in the place of another one; "" for
+// none. [Tree.Changes] leaves it out.
+func (t *Tree) Show(dir, home string) error {
+	for _, before := range t.worker.tree.shown {
+		for _, name := range t.worker.topmost(before) {
+			if err := t.worker.tree.root.RemoveAll(name); err != nil {
+				return err
+			}
+		}
+	}
+	t.worker.tree.show(nil)
+	if dir == "" {
+		return os.RemoveAll(home)
+	}
+	t.worker.tree.show([]string{dir})
+	return errors.Join(os.RemoveAll(home), copyTree(filepath.Join(dir, homeDir), home), copyTree(filepath.Join(dir, workDir), t.Dir()))
+}
+
+// HomeDir is where an environment keeps what commands see at [workspace.EnvPath].
+func HomeDir(dir string) string { return filepath.Join(dir, homeDir) }
 
 // FilledSubmodules are the commit's submodules that something was written into.
 func (t *Tree) FilledSubmodules() []string { return t.worker.tree.filledSubmodules() }

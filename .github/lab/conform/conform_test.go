@@ -46,6 +46,9 @@ func conform(t *testing.T, spaces workspace.Workspaces, dir string) {
 		conformChanges(t, open(t, workspace.OpenOptions{Protected: []string{"locked/**"}}), repo)
 	})
 	t.Run("history", func(t *testing.T) { conformHistory(t, open(t, workspace.OpenOptions{Commit: repo.second}), repo) })
+	t.Run("environments", func(t *testing.T) {
+		conformEnvironments(t, func() workspace.Workspace { return open(t, workspace.OpenOptions{}) }, repo)
+	})
 	t.Run("commands", func(t *testing.T) { conformCommands(t, open(t, workspace.OpenOptions{})) })
 }
 
@@ -207,6 +210,75 @@ func conformHistory(t *testing.T, ws workspace.Workspace, r repo) {
 	if found, err := ws.Symbols(ctx, "greet", 5); err != nil || !strings.HasPrefix(found, "sub/c.go:3: func") {
 		t.Errorf("Symbols = %q, %v", found, err)
 	}
+}
+
+func conformEnvironments(t *testing.T, open func() workspace.Workspace, r repo) {
+	ctx := t.Context()
+	ws := open()
+	if _, ok := ws.Installed("one"); ok {
+		t.Error("an environment is there before it was made")
+	}
+	if err := ws.Use(ctx, "one", nil); err == nil {
+		t.Error("Use of an environment that was never made is not refused")
+	}
+	made := 0
+	install := func(ws workspace.Workspace, key, from, script string, wantLeft ...string) {
+		t.Helper()
+		err := ws.Install(ctx, workspace.Installation{Key: key, From: from, Make: func(ctx context.Context, in workspace.Installer) ([]byte, error) {
+			made++
+			if err := in.Stage(ctx, "conf/x", []byte("staged\n")); err != nil {
+				return nil, err
+			}
+			if r, err := in.Run(ctx, workspace.Command{Args: []string{"/bin/sh", "-c", script}, Env: []string{"AT=" + workspace.EnvPath}, Timeout: time.Minute}); err != nil || r.Exit != 0 {
+				t.Errorf("a command of a set-up: %+v, %v", r, err)
+			}
+			left, err := in.Keep(ctx, []string{"pool"})
+			if !slices.Equal(left, wantLeft) {
+				t.Errorf("left: %q, want %q", left, wantLeft)
+			}
+			return []byte("about " + key), err
+		}})
+		if about, ok := ws.Installed(key); err != nil || !ok || string(about) != "about "+key {
+			t.Errorf("Install: %v; Installed = %q, %v", err, about, ok)
+		}
+	}
+	install(ws, "one", "", "cat $AT/conf/x >made.log; mkdir -p pool $AT/bin; echo kept >pool/x; echo no >new.txt; echo no >a.txt; "+
+		"printf '#!/bin/sh\necho tool $WORD\n' >$AT/bin/tool; chmod +x $AT/bin/tool", "a.txt", "new.txt")
+	ws = open()
+	install(ws, "one", "", "exit 1") // it is there
+	if made != 1 {
+		t.Errorf("an environment was made %d times", made)
+	}
+	sees := func(ws workspace.Workspace, script, want string) {
+		t.Helper()
+		if r := run(t, ws, script); string(r.Stdout)+string(r.Stderr) != want {
+			t.Errorf("%s: %+v, want %q", script, r, want)
+		}
+	}
+	use := func(key string) {
+		t.Helper()
+		if err := ws.Use(ctx, key, []string{"PATH=" + workspace.EnvPath + "/bin", "WORD=hello"}); err != nil {
+			t.Error(err)
+		}
+	}
+	const look, one = "tool; cat made.log pool/x a.txt", "tool hello\nstaged\nkept\none\ntwo\n"
+	use("one")
+	sees(ws, look+"; echo wrong >made.log; rm -r pool", one)
+	if changes, err := ws.Changes(ctx); err != nil || len(changes) != 0 {
+		t.Errorf("Changes = %+v, %v; want none", changes, err)
+	}
+	if err := ws.Checkout(ctx, r.first); err != nil {
+		t.Fatal(err)
+	}
+	sees(ws, look, one)
+	install(ws, "two", "one", "cat made.log >more.log; echo again >pool/y")
+	ws = open()
+	use("two")
+	sees(ws, look+" more.log pool/y", one+"staged\nagain\n")
+	if err := ws.Use(ctx, "", nil); err != nil {
+		t.Error(err)
+	}
+	sees(ws, "ls *.log pool 2>/dev/null; echo $WORD", "\n")
 }
 
 func run(t *testing.T, ws workspace.Workspace, script string) workspace.Result {

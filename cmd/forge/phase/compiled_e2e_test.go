@@ -44,7 +44,7 @@ func TestCompiledBase(t *testing.T) {
 		"x_test.go": "package x\n\nimport \"testing\"\n\nfunc TestTwo(t *testing.T) {\n\tif Two() != 2 {\n\t\tt.Fatal(Two())\n\t}\n}\n",
 	}
 	wrong := map[string]string{"x.go": "package x\n\nfunc Two() int { return 3 }\n"}
-	b := newBench(t, good, wrong)
+	b := sandboxed(t, good, wrong)
 	b.run.Base = b.shas[0]
 	b.o.Dependencies.Registries, b.o.Dependencies.Compile = nil, true
 	agent := b.open(b.shas[0])

@@ -62,22 +62,9 @@ func (b *bench) setups() int {
 // plainBench has commits whose tests run without the sandbox.
 func plainBench(t *testing.T, sets ...map[string]string) *bench {
 	t.Helper()
-	b := &bench{t: t, now: time.Now(), dir: t.TempDir()}
-	b.Executor, b.run, b.shas = commitsIn(t, b.dir, sets...)
-	b.o.Log, b.o.Now = slog.New(slog.DiscardHandler), func() time.Time { return b.now }
-	b.o.Spaces = workspacetest.New(t, nil)
-	b.o.Known = func(context.Context, pipeline.Repo) (map[string]pipeline.KnownFailure, error) { return nil, nil }
-	return b
-}
-
-// newBench has commits whose commands run in the sandbox, with a registry.
-func newBench(t *testing.T, sets ...map[string]string) *bench {
-	t.Helper()
-	needs.Sandbox(t)
-	needs.Tools(t, "python3")
 	b := &bench{t: t, now: time.Now()}
 	var err error
-	if b.dir, err = os.MkdirTemp("/tmp", "forge-setup-"); err != nil { // the worker's user must reach it
+	if b.dir, err = os.MkdirTemp("", "forge-setup-"); err != nil { // the worker's user must reach it
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = exec.Command("chmod", "-R", "u+rwX", b.dir).Run(); _ = os.RemoveAll(b.dir) })
@@ -85,6 +72,16 @@ func newBench(t *testing.T, sets ...map[string]string) *bench {
 		t.Fatal(err)
 	}
 	b.Executor, b.run, b.shas = commitsIn(t, b.dir, sets...)
+	b.o.Log, b.o.Now = slog.New(slog.DiscardHandler), func() time.Time { return b.now }
+	b.o.Spaces = workspacetest.New(t, nil)
+	b.o.Known = func(context.Context, pipeline.Repo) (map[string]pipeline.KnownFailure, error) { return nil, nil }
+	return b
+}
+
+// newBench has such commits, and a registry that commands of a set-up do not reach.
+func newBench(t *testing.T, answer workspacetest.Answer, sets ...map[string]string) *bench {
+	t.Helper()
+	b := plainBench(t, sets...)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b.mu.Lock()
 		b.asked = append(b.asked, r.URL.Path)
@@ -96,8 +93,24 @@ func newBench(t *testing.T, sets ...map[string]string) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.o.Log, b.o.Now = slog.New(slog.NewTextHandler(b, nil)), func() time.Time { return b.now }
+	b.o.Log = slog.New(slog.NewTextHandler(b, nil))
 	b.o.Dependencies.Registries = func(context.Context) (*registry.Gateway, string, error) { return gateway, "", nil }
+	b.o.Spaces = workspacetest.New(t, func(dir string, c workspace.Command) (workspace.Result, bool) {
+		if r, ok := workspacetest.GoAlone(dir, c); ok || answer == nil {
+			return r, ok
+		}
+		return answer(dir, c)
+	})
+	return b
+}
+
+// sandboxed has commits whose commands run in the sandbox, from which those of a set-up reach
+// the registry.
+func sandboxed(t *testing.T, sets ...map[string]string) *bench {
+	t.Helper()
+	needs.Sandbox(t)
+	needs.Tools(t, "python3")
+	b := newBench(t, nil, sets...)
 	b.spec = sandbox.Options{Dir: filepath.Join(b.dir, "work"), Exe: sandboxtest.Worker(t), Log: b.o.Log}
 	b.spaces()
 	return b
@@ -159,7 +172,7 @@ func TestSetupCommands(t *testing.T) {
 		".gitignore": "build/\n.venv/\n*.o\n", "scripts/setup.sh": "set -e\nmkdir -p build .venv/bin pool\n" + ask(listed) + " > build/out\necho one > .venv/bin/lib\necho 1 > pool/x; echo o > a.o; echo n > new.txt\n",
 		"main.txt": "1", "web/a.txt": "a",
 	}
-	b := newBench(t, files, map[string]string{"main.txt": "2"}, map[string]string{"scripts/setup.sh": "mkdir build; echo evil > build/out\n"}, map[string]string{"pool/mine": "x\n"})
+	b := sandboxed(t, files, map[string]string{"main.txt": "2"}, map[string]string{"scripts/setup.sh": "mkdir build; echo evil > build/out\n"}, map[string]string{"pool/mine": "x\n"})
 	b.run.Base = b.shas[0]
 	b.run.Config.Setup = config.Setup{Commands: []string{"sh scripts/setup.sh", "cp main.txt build/main"}, Cache: []string{"pool"}}
 	ws := b.open(b.shas[0])
@@ -193,9 +206,9 @@ func TestSetupCommands(t *testing.T) {
 
 // Covers D1: settings choose whether anything is installed besides their commands.
 func TestSetupWithoutInstalling(t *testing.T) {
-	b := newBench(t, map[string]string{".gitignore": "out/\n", "go.mod": "module example.com/app\n\ngo 1.22\n\nrequire example.com/left v1.0.0\n"})
+	b := newBench(t, nil, map[string]string{".gitignore": "out/\n", "go.mod": "module example.com/app\n\ngo 1.22\n\nrequire example.com/left v1.0.0\n"})
 	b.run.Base = b.shas[0]
-	b.run.Config.Setup = config.Setup{Commands: []string{"mkdir out; echo $GOMODCACHE $GOPROXY >> out/env"}}
+	b.run.Config.Setup = config.Setup{Commands: []string{"mkdir out; echo $GOPROXY >> out/env"}}
 	b.open(b.shas[0])
 	if told := b.toldOf(b.shas[0]); !strings.Contains(told, "could not install dependencies (go)") || !strings.Contains(told, "installed dependencies (setup)") {
 		t.Errorf("told: %s", told)
@@ -203,7 +216,7 @@ func TestSetupWithoutInstalling(t *testing.T) {
 	asked, no := len(b.requests()), false
 	b.run.Config.Setup.Install = &no
 	ws := b.open(b.shas[0])
-	if got := b.sees(ws, "cat out/env"); got != "http://127.0.0.1:4801" || len(b.requests()) != asked {
+	if got := b.sees(ws, "cat out/env"); got != "http://127.0.0.1:4801" || len(b.requests()) != asked || strings.Contains(b.toldOf(b.shas[0]), "(go)") {
 		t.Errorf("tests see %q, told %s, asked %q", got, b.toldOf(b.shas[0]), b.requests())
 	}
 	b.o.Dependencies.Registries = nil
@@ -216,7 +229,7 @@ func TestSetupWithoutInstalling(t *testing.T) {
 // Covers D1: a development container says how it is set up; where that does not work here,
 // what the ecosystem has is installed all the same.
 func TestSetupOfContainers(t *testing.T) {
-	b := newBench(t, map[string]string{".gitignore": "out/\n", ".devcontainer/devcontainer.json": `{"postCreateCommand": ["sh", "-c", "mkdir out; echo made > out/x"], /* why */ "image": "x:1",}`})
+	b := newBench(t, nil, map[string]string{".gitignore": "out/\n", ".devcontainer/devcontainer.json": `{"postCreateCommand": ["sh", "-c", "mkdir out; echo made > out/x"], /* why */ "image": "x:1",}`})
 	b.run.Base = b.shas[0]
 	if got := b.sees(b.open(b.shas[0]), "cat out/x"); got != "made" {
 		t.Errorf("tests see %q, told %s", got, b.toldOf(b.shas[0]))
@@ -271,7 +284,7 @@ func TestAttacksOfSetupCommands(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t, map[string]string{"main.txt": "1\n", "src/a.txt": "a\n", ".gitignore": "build/\n"})
+			b := sandboxed(t, map[string]string{"main.txt": "1\n", "src/a.txt": "a\n", ".gitignore": "build/\n"})
 			b.spec.Limits = sandbox.Limits{Wall: 20 * time.Second, Memory: 1 << 30, TreeBytes: 200 << 20, Processes: 64}
 			if tt.name == "time" {
 				b.spec.Limits.Wall = time.Second
@@ -307,7 +320,7 @@ func TestAttacksOfSetupCommands(t *testing.T) {
 // Covers D1 and S9: what agents' commands write reaches no verdict, and no other
 // repository's tests see what was set up.
 func TestSetupBelongsToOneRepository(t *testing.T) {
-	b := newBench(t, map[string]string{"main.txt": "1\n", ".gitignore": "build/\npool/\n"})
+	b := sandboxed(t, map[string]string{"main.txt": "1\n", ".gitignore": "build/\npool/\n"})
 	b.run.Base = b.shas[0]
 	b.run.Config.Setup = config.Setup{Commands: []string{"mkdir build pool; echo right > build/x; echo right > pool/x"}, Cache: []string{"pool"}}
 	agent := b.open(b.shas[0])
@@ -352,7 +365,7 @@ func TestSetupBelongsToOneRepository(t *testing.T) {
 // A setup that fails is tried again after a while; one that a crash cut off leaves
 // nothing, and is done when the server is back.
 func TestSetupIsTriedAgain(t *testing.T) {
-	b := newBench(t, map[string]string{"main.txt": "1\n", ".gitignore": "build/\n"})
+	b := sandboxed(t, map[string]string{"main.txt": "1\n", ".gitignore": "build/\n"})
 	b.run.Base = b.shas[0]
 	b.run.Config.Setup = config.Setup{Commands: []string{"mkdir build; echo half > build/x; exit 1"}}
 	for i, want := range []int{1, 1, 2} {
@@ -397,14 +410,15 @@ func TestSetupIsTriedAgain(t *testing.T) {
 // of the commit before: they would pass with what the change no longer asks for.
 func TestFailedUpdateLeavesNoEnvironment(t *testing.T) {
 	mod := "module example.com/app\n\ngo 1.22\n\nrequire example.com/left v1.%d.0\n"
-	b := newBench(t, map[string]string{"go.mod": fmt.Sprintf(mod, 0)}, map[string]string{"go.mod": fmt.Sprintf(mod, 1)})
+	b := newBench(t, nil, map[string]string{"go.mod": fmt.Sprintf(mod, 0), ".gitignore": "out\n"}, map[string]string{"go.mod": fmt.Sprintf(mod, 1)})
 	b.run.Base = b.shas[0]
+	b.run.Config.Setup.Commands = []string{"echo made > out"}
 	ws := b.open(b.shas[0])
 	plan, err := b.setupOf(t.Context(), b.run, ws, b.shas[0])
 	if err != nil || plan.Empty() {
 		t.Fatalf("the plan of the first commit: %+v, %v", plan, err)
 	}
-	if got := b.sees(ws, "ls -d /deps"); got != "/deps" {
+	if got := b.sees(ws, "cat out"); got != "made" {
 		t.Errorf("commands on the first commit see %q", got)
 	}
 	works := 1 // to read the second commit
@@ -418,12 +432,86 @@ func TestFailedUpdateLeavesNoEnvironment(t *testing.T) {
 	if err := b.provide(t.Context(), b.run, ws, b.shas[1]); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.sees(ws, "ls -d /deps"); !strings.Contains(got, "No such file") {
+	if got := b.sees(ws, "cat out"); !strings.Contains(got, "No such file") {
 		t.Errorf("commands on the second commit see %q", got)
 	}
 	if told := b.toldOf(b.shas[1]); !strings.Contains(told, "could not install dependencies: no gateway") {
 		t.Errorf("told: %s", told)
 	}
+}
+
+// Covers D1: a change that edits what is installed has it installed over what the base has, by
+// the ecosystem's own commands, which run for the base and for the change once each. What was
+// there before a failure is tried again later.
+func TestSetupOfChange(t *testing.T) {
+	t.Parallel()
+	mod := "module example.com/app\n\ngo 1.22\n\nrequire example.com/left v1.%d.0\n"
+	var mu sync.Mutex
+	var ran []string
+	fails := false
+	b := newBench(t, func(dir string, c workspace.Command) (workspace.Result, bool) {
+		script := c.Args[len(c.Args)-1]
+		if !strings.HasPrefix(script, "go ") && !strings.HasPrefix(script, "find ") {
+			return workspace.Result{}, false
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		ran = append(ran, script)
+		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err != nil {
+			t.Error(err)
+		}
+		if fails {
+			return workspace.Result{Exit: 1, Stderr: []byte("go: example.com/left@v1.1.0: no such version\n")}, true
+		}
+		_, version, _ := strings.Cut(string(text), "left ")
+		if err := os.WriteFile(filepath.Join(dir, "vendored"), []byte(version), 0o600); err != nil {
+			t.Error(err)
+		}
+		return workspace.Result{Duration: time.Second}, true
+	}, map[string]string{"go.mod": fmt.Sprintf(mod, 0), ".gitignore": "vendored\n", "a.go": "package app\n"}, map[string]string{"a.go": "package app // edited\n"},
+		map[string]string{"go.mod": fmt.Sprintf(mod, 1)})
+	b.run.Base = b.shas[0]
+	took := func(want int) {
+		t.Helper()
+		mu.Lock()
+		defer mu.Unlock()
+		if len(ran) != want {
+			t.Errorf("ran %q, want %d commands", ran, want)
+		}
+		ran = nil
+	}
+	sees := func(sha int, want string, told ...string) {
+		t.Helper()
+		if got := b.sees(b.open(b.shas[sha]), "cat vendored"); got != want {
+			t.Errorf("commit %d sees %q, want %q", sha, got, want)
+		}
+		for _, line := range told {
+			if !strings.Contains(b.toldOf(b.shas[sha]), line) {
+				t.Errorf("of commit %d is told %q, want %q", sha, b.toldOf(b.shas[sha]), line)
+			}
+		}
+	}
+	sees(0, "v1.0.0", "installed dependencies (go)")
+	took(2)
+	sees(1, "v1.0.0", "installed dependencies (go)")
+	took(0)
+	fails = true
+	sees(2, "v1.0.0", breaksInstalling, "no such version")
+	took(1)
+	sees(2, "v1.0.0", breaksInstalling)
+	took(0)
+	if err := b.provide(t.Context(), b.run, b.open(b.shas[2]), b.shas[2]); err != nil {
+		t.Fatal(err)
+	}
+	report := pipeline.TestReport{Setup: b.told(b.run.ID, b.shas[2])}
+	if err := b.brokenInstalling(b.run, &report, &pipeline.Fault{Class: pipeline.FaultEnvironment}); err != nil || len(report.Failures) != 1 {
+		t.Errorf("the report: %+v, %v", report, err)
+	}
+	fails = false
+	b.now = b.now.Add(againAfter + time.Minute)
+	sees(2, "v1.1.0", "the change edits what is installed: go.mod")
+	took(1)
 }
 
 // Covers D1: what cannot be installed is the change's fault where the registries answered.
@@ -454,7 +542,7 @@ func TestWhoseFaultAnInstallationIs(t *testing.T) {
 
 // Covers D1: an agent cannot tell a registry more and more by the names that it asks for.
 func TestLocksHaveALimit(t *testing.T) {
-	b := newBench(t, map[string]string{"go.mod": "module example.com/app\n\ngo 1.22\n"})
+	b := newBench(t, nil, map[string]string{"go.mod": "module example.com/app\n\ngo 1.22\n"})
 	b.run.Base, b.run.Head = b.shas[0], b.shas[0]
 	l := &locking{x: b.Executor, run: b.run, ws: b.open(b.shas[0]), times: maxLocks}
 	if err := l.ws.Write(t.Context(), "go.mod", []byte("module example.com/app\n\ngo 1.22\n\nrequire example.com/left v1.0.0\n")); err != nil {

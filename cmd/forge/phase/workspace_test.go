@@ -16,7 +16,7 @@ import (
 // ends with what happened, and the next attempt has a new tree on the last commit.
 func TestDeletedTree(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, map[string]string{"README.md": "1", "a/x.go": "1"})
+	b := sandboxed(t, map[string]string{"README.md": "1", "a/x.go": "1"})
 	trees := filepath.Join(b.dir, "work", "trees")
 	for name, deleted := range map[string]func(run string) string{
 		"the tree":      func(run string) string { return filepath.Join(run, "tree") },

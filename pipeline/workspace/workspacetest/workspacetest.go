@@ -3,8 +3,9 @@
 //
 // A [Spaces] opens work trees in a temporary directory: real files and real git, by the
 // code that a worker runs, but in the test's own process. Commands are the tests' own: they
-// are answered by a function or run directly, with neither bubblewrap nor limits. What only
-// the sandbox can show (isolation, limits, environments) is not here.
+// are answered by a function or run directly, with neither bubblewrap nor limits. Environments
+// are made and kept for as long as the test, and copied to where they are used. What only
+// the sandbox can show (isolation, limits, the way to registries) is not here.
 package workspacetest
 
 import (
@@ -35,6 +36,8 @@ type Answer func(dir string, c workspace.Command) (workspace.Result, bool)
 type Spaces struct {
 	dir    string
 	answer Answer
+
+	installing sync.Mutex
 }
 
 // New returns workspaces that go with the test. answer may be nil.
@@ -62,7 +65,7 @@ func (s *Spaces) Open(ctx context.Context, o workspace.OpenOptions) (workspace.W
 		_ = os.RemoveAll(dir)
 		return nil, err
 	}
-	return &space{Tree: tree, of: s, dir: dir}, nil
+	return &space{Tree: tree, of: s, dir: dir, cache: o.Cache}, nil
 }
 
 // Probe says that commands can run.
@@ -74,10 +77,23 @@ func (s *Spaces) Sweep(context.Context) error { return nil }
 // space is one workspace.
 type space struct {
 	*sandbox.Tree
-	of  *Spaces
-	dir string
+	of    *Spaces
+	dir   string
+	cache string
 
 	command sync.Mutex // one command at a time
+	used    []string   // variables of the environment that is used
+	shown   string     // its directory, "" for none
+}
+
+// Checkout is [workspace.Workspace.Checkout].
+func (w *space) Checkout(ctx context.Context, sha string) error {
+	w.command.Lock()
+	defer w.command.Unlock()
+	if err := w.Tree.Checkout(ctx, sha); err != nil {
+		return err
+	}
+	return w.show()
 }
 
 func (w *space) Run(ctx context.Context, c workspace.Command) (workspace.Result, error) {
@@ -112,7 +128,7 @@ func (w *space) run(ctx context.Context, c workspace.Command) (workspace.Result,
 	}
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	env := append(w.env(), c.Env...)
+	env := w.env(slices.Concat(w.used, c.Env))
 	program := find(dir, c.Args[0], env)
 	if program == "" {
 		return workspace.Result{Exit: 127, Stderr: []byte(c.Args[0] + ": not found\n")}, nil
@@ -177,8 +193,8 @@ func (w *space) unprivileged(cmd *exec.Cmd) error {
 }
 
 // env is a command's environment: what the sandbox would tell it, with this machine's
-// build cache.
-func (w *space) env() []string {
+// build cache, and more variables.
+func (w *space) env(more []string) []string {
 	tmp := filepath.Join(w.dir, "tmp")
 	_ = os.MkdirAll(tmp, 0o755)
 	env := []string{"PATH=" + path(), "HOME=" + tmp, "TMPDIR=" + tmp, "LANG=C.UTF-8", "GOPATH=" + filepath.Join(tmp, "go"),
@@ -190,6 +206,17 @@ func (w *space) env() []string {
 	}
 	if mods := os.Getenv("GOMODCACHE"); mods != "" {
 		env = append(env, "GOMODCACHE="+mods)
+	}
+	for _, kv := range w.places(w.home(), more) {
+		if key, _, _ := strings.Cut(kv, "="); key == "PATH" || key == "PYTHONPATH" { // they come before what is there
+			for _, before := range slices.Backward(env) {
+				if old, ok := strings.CutPrefix(before, key+"="); ok {
+					kv += ":" + old
+					break
+				}
+			}
+		}
+		env = append(env, kv)
 	}
 	return env
 }
@@ -242,20 +269,6 @@ var path = sync.OnceValue(func() string {
 })
 
 func (w *space) Close() error { return errors.Join(w.Tree.Close(), os.RemoveAll(w.dir)) }
-
-// errInstall says that dependencies need the sandbox.
-var errInstall = &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "this workspace installs no dependencies: only the sandbox does"}
-
-func (w *space) Installed(string) (about []byte, ok bool) { return nil, false }
-
-func (w *space) Install(context.Context, workspace.Installation) error { return errInstall }
-
-func (w *space) Use(_ context.Context, key string, _ []string) error {
-	if key != "" {
-		return errInstall
-	}
-	return nil
-}
 
 // GoAlone answers what tools there are, which takes a second where there are many.
 func GoAlone(_ string, c workspace.Command) (workspace.Result, bool) {
