@@ -1,6 +1,7 @@
 package githubtest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -369,7 +370,8 @@ type Push struct {
 	Message string             //
 	Files   map[string]*string // whole new contents by path; nil deletes a file
 	Merge   string             // a branch that the commit merges; Files settle what differs
-	Force   bool               // what was on the branch is dropped: it begins anew at the default branch
+	Force   bool               // what was on the branch is dropped: it begins anew
+	From    string             // the branch at which it begins, if not the default one
 	Orphan  bool               // so is its history: the commit has no parent
 }
 
@@ -381,7 +383,7 @@ func (p *Person) PushFiles(repo string, c Push) (sha string, err error) {
 		}
 		parent := r.refs["refs/heads/"+c.Branch]
 		if parent == "" || c.Force {
-			parent = r.refs["refs/heads/"+r.defaultBranch]
+			parent = r.refs["refs/heads/"+cmp.Or(c.From, r.defaultBranch)]
 		}
 		if c.Orphan {
 			parent = ""

@@ -697,6 +697,12 @@ func TestToken(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+	// A server may say what it was sent, and git says what a server said.
+	_, err = g.git(repo).run(t.Context(), gitCall{args: []string{"cat-file", "-t", "no-" + secrets[0] + "-" + secrets[1]}, token: token})
+	if said, ok := err.(*gitError); !ok || !strings.Contains(said.stderr+said.stdout, "[redacted]") || strings.Contains(said.stderr+said.stdout, token) ||
+		strings.Contains(said.stderr+said.stdout, secrets[1]) {
+		t.Errorf("what git said: %v", err)
+	}
 	cmd := g.git(repo).command(context.Background(), gitCall{args: []string{"fetch"}, token: token})
 	for _, secret := range secrets {
 		if strings.Contains(strings.Join(cmd.Args, " "), secret) {

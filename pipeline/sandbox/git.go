@@ -68,9 +68,9 @@ func findGit() (string, error) {
 }
 
 // fixedConfig holds the settings that no repository can override, because they
-// come by -c. Sources: git-config(1), and experiments with hostile repositories.
+// come by -c. No call has a work tree, so that what watches one has no part in it. Sources: git-config(1), and experiments with hostile repositories.
 var fixedConfig = []string{
-	"core.hooksPath=/dev/null", "core.fsmonitor=false", "core.untrackedCache=false",
+	"core.hooksPath=/dev/null",
 	"core.attributesFile=/dev/null", "core.excludesFile=/dev/null",
 	"core.protectHFS=true", "core.protectNTFS=true", "core.autocrlf=false",
 	"core.pager=cat", "core.editor=/bin/false", "sequence.editor=/bin/false",
@@ -205,8 +205,7 @@ func (c gitCall) redact(s string) string {
 	if c.token == "" {
 		return s
 	}
-	return strings.NewReplacer(c.token, "[redacted]", basicAuth(c.token), "[redacted]",
-		url.QueryEscape(c.token), "[redacted]").Replace(s)
+	return strings.NewReplacer(c.token, "[redacted]", basicAuth(c.token), "[redacted]").Replace(s)
 }
 
 // limitWriter keeps at most max bytes and calls full, if set, when there is more.

@@ -384,6 +384,11 @@ func TestDetonators(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Nor do hooks that stand in the mirror itself, such as those of the machine's template.
+	hook := filepath.Join(f.gateway.Dir(f.repo), "hooks", "reference-transaction")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(hook), 0o755), os.WriteFile(hook, []byte("#!/bin/sh\n"+boom("mirror")+"\n"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
 	for name, err := range map[string]error{
 		"push": f.gateway.Push(ctx, f.repo, "", workspace.PushOptions{Branch: "forge/x", SHA: sha}), "fetch": f.gateway.Fetch(ctx, f.repo, "", "forge/x", "main"),
 		"checkout": w.Checkout(ctx, sha),

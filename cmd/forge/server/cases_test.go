@@ -373,21 +373,32 @@ func TestDefaultBranchIsSwitched(t *testing.T) {
 // for: it is named as what it is, with what helps.
 func TestDefaultBranchIsAnother(t *testing.T) {
 	t.Parallel()
-	var once sync.Once
-	ts := servertest.New(t, servertest.Options{On: func(ts *servertest.Server, run *pipeline.Run, e pipeline.Event) {
-		if run.Plan != nil {
-			once.Do(func() {
-				ts.Must(ts.GitHub.SetDefaultBranch(servertest.Repo, "trunk"))
-				_, err := ts.GitHub.As("acme").PushFiles(servertest.Repo, githubtest.Push{Branch: "trunk", Message: "Begin anew", Orphan: true, Files: map[string]*string{"A.md": new("x\n")}})
+	for name, trunk := range map[string]githubtest.Push{"begun anew": {Orphan: true}, "behind": {Force: true, From: "older"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var once sync.Once
+			push := func(ts *servertest.Server, p githubtest.Push) {
+				_, err := ts.GitHub.As("acme").PushFiles(servertest.Repo, p)
 				ts.Must(err)
-			})
-		}
-	}})
-	ts.Label("acme")
-	ts.Says("does not hold")
-	run := ts.Until("at a gate", func(r *pipeline.Run) bool { return r.Gate() != nil })
-	if g := run.Gate(); g.Guard.Name != pipeline.GuardPublish || !strings.Contains(g.Question, "cancel it and give the issue the label again, or make main again and continue") {
-		t.Errorf("gate %+v", g)
+			}
+			ts := servertest.New(t, servertest.Options{On: func(ts *servertest.Server, run *pipeline.Run, e pipeline.Event) {
+				if run.Plan != nil {
+					once.Do(func() {
+						ts.Must(ts.GitHub.SetDefaultBranch(servertest.Repo, "trunk"))
+						trunk.Branch, trunk.Message, trunk.Files = "trunk", "Go another way", map[string]*string{"A.md": new("x\n")}
+						push(ts, trunk)
+					})
+				}
+			}})
+			push(ts, githubtest.Push{Branch: "older", Message: "Begin", Files: map[string]*string{"B.md": new("x\n")}})
+			push(ts, githubtest.Push{Branch: "main", Message: "Go on", Files: map[string]*string{"B.md": new("x\n")}})
+			ts.Label("acme")
+			ts.Says("does not hold")
+			run := ts.Until("at a gate", func(r *pipeline.Run) bool { return r.Gate() != nil })
+			if g := run.Gate(); g.Guard.Name != pipeline.GuardPublish || !strings.Contains(g.Question, "cancel it and give the issue the label again, or make main again and continue") {
+				t.Errorf("gate %+v", g)
+			}
+		})
 	}
 }
 
