@@ -57,6 +57,7 @@ type Project struct {
 	locks  []string          // files that more may write
 	stage  map[string]string // files of the environment, by name
 	use    []string          // environment of all later commands
+	start  string            // runs before each of them
 }
 
 // String names a project for people.
@@ -72,12 +73,16 @@ type Plan struct {
 	Key      string // the same for commits that are set up alike
 	Projects []*Project
 	Own      []*Project // what is tried first: commands that the repository names; when they fail, Projects are set up
+	Services []*Project // what runs beside the tests
 
 	host Host
 	bins []string // directories of the toolchains that it gets
 	keep []string // directories that are kept although the repository does not ignore them
 	text map[string][]byte
 }
+
+// every is all that is set up.
+func (p *Plan) every() []*Project { return slices.Concat(p.Services, p.Own, p.Projects) }
 
 // Edits reports whether a file that decides what is installed says something else than in
 // another commit's plan.
@@ -103,12 +108,17 @@ func (p *Plan) Lines() (out []string) {
 			out = append(out, fmt.Sprintf("%s installs what %s asks for", one, one.From))
 		}
 	}
+	for _, one := range p.Services {
+		if one.Lacks == "" {
+			out = append(out, fmt.Sprintf("%s of %s runs beside each command", one, one.From))
+		}
+	}
 	return out
 }
 
 // Lacking says what cannot be installed, and why.
 func (p *Plan) Lacking() (out []string) {
-	for _, one := range p.Projects {
+	for _, one := range slices.Concat(p.Services, p.Projects) {
 		if one.Lacks != "" && len(one.steps) > 0 {
 			out = append(out, CannotInstall+" ("+one.String()+": "+one.Lacks+")")
 		}
@@ -118,13 +128,13 @@ func (p *Plan) Lacking() (out []string) {
 
 // Empty reports whether there is nothing to set up.
 func (p *Plan) Empty() bool {
-	return !slices.ContainsFunc(slices.Concat(p.Own, p.Projects), func(p *Project) bool { return p.ahead != "" || p.Lacks == "" && len(p.steps) > 0 })
+	return !slices.ContainsFunc(p.every(), func(p *Project) bool { return p.ahead != "" || p.Lacks == "" && len(p.steps) > 0 })
 }
 
 // Inputs are the files that decide what is installed, sorted.
 func (p *Plan) Inputs() []string {
 	var out []string
-	for _, one := range slices.Concat(p.Own, p.Projects) {
+	for _, one := range p.every() {
 		out = append(out, one.Inputs...)
 	}
 	slices.Sort(out)
@@ -146,7 +156,7 @@ func (p *Plan) Toolchains() []string {
 // Use is the environment of commands that use what was set up.
 func (p *Plan) Use() []string {
 	out := p.Toolchains()
-	for _, one := range slices.Concat(p.Own, p.Projects) {
+	for _, one := range p.every() {
 		for _, kv := range one.use {
 			if !slices.Contains(out, kv) {
 				out = append(out, kv)
@@ -215,6 +225,7 @@ func Find(c Commit, set config.Setup, host Host) (*Plan, error) {
 		if p.Own, err = f.own(c, set); err != nil {
 			return nil, err
 		}
+		p.Services = f.services()
 	}
 	p.text = f.text
 	p.Key = p.key(f.text)
@@ -228,7 +239,7 @@ func (p *Plan) key(texts map[string][]byte) string {
 	for _, tool := range slices.Sorted(maps.Keys(p.host.Tools)) {
 		fmt.Fprintf(sum, "%s %q\n", tool, p.host.Tools[tool])
 	}
-	for _, one := range slices.Concat(p.Own, p.Projects) {
+	for _, one := range p.every() {
 		fmt.Fprintf(sum, "%s %q %q %q %q %q %q\n", one.Manager, one.Dir, one.Lacks, one.steps, one.use, one.stage, one.ahead)
 	}
 	for _, name := range p.Inputs() {
@@ -246,7 +257,8 @@ var input = lazyregexp.New(`^(?:go\.(?:mod|sum|work|work\.sum)|package\.json|pac
 
 // isInput reports whether a file decides what is installed.
 func isInput(name string) bool {
-	return input.MatchString(path.Base(name)) || strings.Contains("/"+path.Dir(name)+"/", "/requirements/") || strings.Contains("/"+path.Dir(name)+"/", "/patches/")
+	return input.MatchString(path.Base(name)) || strings.Contains("/"+path.Dir(name)+"/", "/requirements/") || strings.Contains("/"+path.Dir(name)+"/", "/patches/") ||
+		isWorkflow(name) || isCompose(name)
 }
 
 // Steers reports whether a file says how a package manager works, and not what it installs:

@@ -111,6 +111,55 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// Covers D1: what CI runs beside the tests, how tests find it, and what of it the server lacks.
+func TestServices(t *testing.T) {
+	t.Parallel()
+	host := everything()
+	host.Tools["postgres"], host.Tools["redis-server"] = "15", "7"
+	for _, tt := range []struct {
+		name, file, text string
+		want             []string // services and what is said of each
+		use              []string
+	}{
+		{"by labels in a job's own container", ".github/workflows/test.yaml", `on: {pull_request: }
+env: {RAILS_ENV: test}
+jobs:
+  rspec:
+    container: ruby:3.3
+    services: {postgres: {image: "postgres:16-alpine"}, redis: {image: redis}}
+    env: {PGHOST: postgres, REDIS_URL: "redis://redis:6379/1", DATABASE_URL: "postgres://u:p@postgres/x"}
+`, []string{"postgres ", "redis "}, []string{"RAILS_ENV=test", "DATABASE_URL=postgres://u:p@localhost/x", "PGHOST=localhost", "REDIS_URL=redis://localhost:6379/1"}},
+		{"a matrix of versions", ".github/workflows/ci.yml", "on: push\njobs:\n  a:\n    services:\n      postgres:\n        image: ${{ matrix.image }}\n  b:\n    services:\n      db:\n        image: postgis/postgis:${{ matrix.v }}\n",
+			[]string{"postgres "}, nil},
+		{"what the server has not", ".github/workflows/ci.yml", "on: pull_request\njobs:\n  a:\n    services: {m: {image: mysql}, k: {image: 'bitnami/kafka:3'}}\n",
+			[]string{"kafka .github/workflows/ci.yml runs it", "mysql .github/workflows/ci.yml runs it beside the tests, and it is not on the server: apt-get install mariadb-server"}, nil},
+		{"a workflow that tests nothing", ".github/workflows/nightly.yml", "on: {schedule: [{cron: '0 0 * * *'}]}\njobs:\n  a:\n    services: {p: {image: postgres}}\n", nil, nil},
+		{"compose", "docker-compose.yml", "services:\n  app: {build: .}\n  proxy: {image: nginx}\n  db: {image: postgres, environment: [POSTGRES_DB=x], ports: ['5433:5432']}\n", []string{"postgres "}, nil},
+		{"no YAML", "compose.yaml", "services: [", nil, nil},
+	} {
+		p := find(t, map[string]string{tt.file: tt.text}, config.Setup{}, host)
+		var got []string
+		for _, s := range p.Services {
+			got = append(got, strings.TrimPrefix(s.Manager, "the service ")+" "+s.Lacks)
+		}
+		if len(got) != len(tt.want) {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+			continue
+		}
+		for i, want := range tt.want {
+			if !strings.HasPrefix(got[i], want) || strings.HasSuffix(want, " ") && got[i] != want {
+				t.Errorf("%s: %q, want %q", tt.name, got[i], want)
+			}
+		}
+		if use := p.Use(); !slices.Equal(use, tt.use) {
+			t.Errorf("%s: commands see %q, want %q", tt.name, use, tt.use)
+		}
+		if script := p.startScript(); (script != "") != slices.ContainsFunc(tt.want, func(s string) bool { return strings.HasSuffix(s, " ") }) {
+			t.Errorf("%s: before each command runs %q", tt.name, script)
+		}
+	}
+}
+
 // Covers D1: what decides what is installed decides the key, and nothing else does.
 func TestKey(t *testing.T) {
 	t.Parallel()

@@ -44,6 +44,14 @@ type Tree struct {
 // no fault of the repository.
 func (p *Plan) Make(ctx context.Context, in workspace.Installer) (*Tree, error) {
 	tree := &Tree{Env: p.Use()}
+	if script := p.startScript(); script != "" {
+		if err := in.Stage(ctx, workspace.StartFile, []byte(script)); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.all(ctx, in, tree, p.Services); err != nil {
+		return nil, err
+	}
 	// Commands of the settings come after what the ecosystems install, others in place of it.
 	instead := slices.ContainsFunc(p.Own, func(o *Project) bool { return o.From != settingsCommands })
 	if instead {
@@ -117,8 +125,12 @@ func (p *Plan) run(ctx context.Context, in workspace.Installer, tree *Tree, one 
 			return false, fmt.Errorf("install with %s: %w", one, err)
 		}
 	}
+	args := []string{"/bin/sh", "-c"}
+	if one.Manager == "setup" && p.startScript() != "" {
+		args = slices.Concat(workspace.Started, args)
+	}
 	for i, step := range steps {
-		r, err := in.Run(ctx, workspace.Command{Dir: one.Dir, Args: []string{"/bin/sh", "-c", step}, Env: append(p.environ(), more...), Timeout: timeout})
+		r, err := in.Run(ctx, workspace.Command{Dir: one.Dir, Args: append(slices.Clone(args), step), Env: append(p.environ(), more...), Timeout: timeout})
 		if err != nil {
 			return false, fmt.Errorf("install with %s: %w", one, err)
 		}

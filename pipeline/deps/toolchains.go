@@ -18,6 +18,9 @@ pip() { if p=$(python3 -m pip --version 2>/dev/null); then v "pip$1" "$p"; fi; }
 all="go node npm python3 cargo ruby bundle php java dotnet gradle mvn"
 for t in $all; do command -v $t >/dev/null && t $t; done; pip
 if command -v composer >/dev/null && p=$(COMPOSER_HOME=/tmp composer --version --no-ansi --no-plugins 2>/dev/null); then v composer "$p"; fi
+PATH=$PATH:/usr/sbin
+for t in redis-server memcached mysqld; do command -v $t >/dev/null && t $t; done
+for p in /usr/lib/postgresql/*/bin; do [ -x $p/initdb ] && v postgres "$($p/postgres --version)"; done
 `
 	for _, dir := range toolchains {
 		at := quote(dir)

@@ -70,7 +70,7 @@ func (w *worker) bubblewrap(ctx context.Context, c workspace.Command, dir string
 		report, _ := io.ReadAll(io.LimitReader(status, 64<<10))
 		p.status <- report
 	})
-	argv := append([]string{"--args", "3", "--"}, w.limited(w.bridged(c.Args))...)
+	argv := append([]string{"--args", "3", "--"}, w.limited(w.led(c.Args))...)
 	p.cmd = exec.CommandContext(ctx, w.Bwrap, argv...)
 	p.cmd.Env = []string{"PATH=/usr/bin:/bin"}
 	p.cmd.Dir = "/"

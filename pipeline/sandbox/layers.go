@@ -297,12 +297,21 @@ func (w *worker) topmost(dir string) (out []string) {
 	return out
 }
 
-// bridged puts the bridge before a command of a set-up.
-func (w *worker) bridged(args []string) []string {
+// led puts before a command what leads it: the bridge of a set-up, or an environment's script.
+func (w *worker) led(args []string) []string {
+	if w.making == nil && slices.ContainsFunc(w.env.Lowers, starts) {
+		return slices.Concat(workspace.Started, args)
+	}
 	if w.making == nil || len(w.making.Routes) == 0 {
 		return args
 	}
 	return slices.Concat([]string{boxSelf}, w.making.Args, []string{boxRoute, encodeRoutes(w.making.Routes)}, args)
+}
+
+// starts reports whether an environment has a script before each command.
+func starts(dir string) bool {
+	info, err := os.Lstat(filepath.Join(dir, homeDir, workspace.StartFile))
+	return err == nil && info.Mode().IsRegular()
 }
 
 // joined are variables whose values are put together.

@@ -21,6 +21,13 @@ const TreePath = "/work"
 // EnvPath is a directory beside the work tree that belongs to the environment.
 const EnvPath = "/deps"
 
+// StartFile is where an environment may have a script, below [EnvPath], by which each command
+// that uses it is run, and what listens beside it is started first.
+const StartFile = "start.sh"
+
+// Started are the words that come before such a command.
+var Started = []string{"/bin/bash", EnvPath + "/" + StartFile}
+
 // Installation is an environment to be made.
 type Installation struct {
 	Key     string                  // stands for all that it is made of

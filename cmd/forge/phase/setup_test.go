@@ -514,6 +514,70 @@ func TestSetupOfChange(t *testing.T) {
 	took(1)
 }
 
+// Covers D1: what CI runs beside the tests runs beside each command here, from what the server
+// has; what it does not have is told with the command that installs it.
+func TestServicesOfCI(t *testing.T) {
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if len(found) == 0 {
+		t.Skip("needs PostgreSQL: apt-get install postgresql")
+	}
+	b := sandboxed(t, map[string]string{".gitignore": "out\n", ".github/workflows/ci.yml": `on: [push, pull_request]
+jobs:
+  test:
+    services:
+      db:
+        image: postgres:16
+        env: {POSTGRES_USER: shop, POSTGRES_PASSWORD: "secret words", POSTGRES_DB: shop_test}
+        ports: ["5433:5432"]
+      cache: {image: "redis:7"}
+      sql: {image: "mariadb:11", env: {MARIADB_ROOT_PASSWORD: "a b", MARIADB_DATABASE: shop-test, MARIADB_USER: shop, MARIADB_PASSWORD: secret}}
+      bag: {image: "memcached"}
+      search: {image: "docker.elastic.co/elasticsearch/elasticsearch:8"}
+    steps:
+      - run: make test
+        env: {DATABASE_URL: "postgres://shop:secret@localhost:${{ job.services.db.ports[5432] }}/shop_test", TOKEN: "${{ secrets.TOKEN }}"}
+`})
+	b.run.Base = b.shas[0]
+	const psql = `$(ls /usr/lib/postgresql/*/bin/psql | tail -n 1) "$DATABASE_URL" -qtAc `
+	b.run.Config.Setup.Commands = []string{psql + "'create table carts as select 1 as id'"}
+	ws := b.open(b.shas[0])
+	if got := b.sees(ws, psql+"'insert into carts values (2); select count(*) from carts'; echo [$TOKEN]"); got != "2\n[]" {
+		t.Errorf("a command sees %q; told %s", got, b.toldOf(b.shas[0]))
+	}
+	// What one wrote is there for the next, as on a machine of CI, and not after a checkout.
+	if got := b.sees(ws, psql+"'select count(*) from carts'"); got != "2" {
+		t.Errorf("the next command sees %q", got)
+	}
+	if err := ws.Checkout(t.Context(), b.shas[0]); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.sees(ws, psql+"'select count(*) from carts'"); got != "1" {
+		t.Errorf("after a checkout, a command sees %q", got)
+	}
+	if r, err := ws.Run(t.Context(), workspace.Command{Args: []string{"no-such-program"}, Timeout: time.Minute}); err != nil || r.Exit != 127 {
+		t.Errorf("a program that is not there: %+v, %v", r, err)
+	}
+	told := b.toldOf(b.shas[0])
+	for _, want := range []string{"the service postgres", ", setup)", "(the service elasticsearch): .github/workflows/ci.yml runs it beside the tests; Forge starts memcached, mysql, postgres, redis"} {
+		if !strings.Contains(told, want) {
+			t.Errorf("told %s, want %s", told, want)
+		}
+	}
+	for tool, c := range map[string]struct{ pkg, look, want string }{
+		"redis-server": {"redis-server", `bash -c 'exec 3<>/dev/tcp/127.0.0.1/6379; echo PING >&3; head -n 1 <&3'`, "+PONG"},
+		"memcached":    {"memcached", `bash -c 'exec 3<>/dev/tcp/127.0.0.1/11211; echo flush_all >&3; head -n 1 <&3'`, "OK"},
+		"mariadbd":     {"mariadb-server", "mysql -h127.0.0.1 -ushop -psecret shop-test -Ne 'select 1+1'; mysql -h127.0.0.1 -uroot '-pa b' -Ne 'select 3'", "2\n3"},
+	} {
+		if _, err := exec.LookPath(tool); err != nil {
+			if !strings.Contains(told, "it is not on the server: apt-get install "+c.pkg) {
+				t.Errorf("without %s is told %s", tool, told)
+			}
+		} else if got := b.sees(ws, c.look); got != c.want {
+			t.Errorf("%s says %q", tool, got)
+		}
+	}
+}
+
 // Covers D1: what cannot be installed is the change's fault where the registries answered.
 func TestWhoseFaultAnInstallationIs(t *testing.T) {
 	t.Parallel()
