@@ -205,6 +205,7 @@ type Tests struct {
 // the base commit, in the sandbox, with a way to registries.
 type Setup struct {
 	Commands []string `json:"commands,omitempty"`
+	Image    string   `json:"image,omitempty"`   // a container image whose system commands see; "": the server's
 	Cache    []string `json:"cache,omitempty"`   // directories that are kept besides those that the repository ignores
 	Install  *bool    `json:"install,omitempty"` // dependencies are installed besides; nil: they are
 }

@@ -10,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -70,8 +71,8 @@ func (w *worker) bubblewrap(ctx context.Context, c workspace.Command, dir string
 		report, _ := io.ReadAll(io.LimitReader(status, 64<<10))
 		p.status <- report
 	})
-	argv := append([]string{"--args", "3", "--"}, w.limited(w.led(c.Args))...)
-	p.cmd = exec.CommandContext(ctx, w.Bwrap, argv...)
+	argv := w.boxed(w.led(c.Args))
+	p.cmd = exec.CommandContext(ctx, argv[0], argv[1:]...)
 	p.cmd.Env = []string{"PATH=/usr/bin:/bin"}
 	p.cmd.Dir = "/"
 	p.cmd.ExtraFiles = []*os.File{argsFile, filterFile, statusFile}
@@ -110,25 +111,8 @@ func (w *worker) boxArgs(c workspace.Command, dir string) ([]string, []layered) 
 		"--uid", "1000", "--gid", "1000", "--disable-userns", "--assert-userns-disabled",
 		"--die-with-parent", "--new-session", "--hostname", "sandbox", "--cap-drop", "ALL",
 		"--seccomp", "4", "--json-status-fd", "5", "--clearenv",
-		"--ro-bind", "/usr", "/usr",
 	}
-	for _, dir := range []string{"bin", "sbin", "lib", "lib32", "lib64"} {
-		if target, err := os.Readlink("/" + dir); err == nil && strings.TrimPrefix(target, "/") == "usr/"+dir {
-			args = append(args, "--symlink", "usr/"+dir, "/"+dir)
-		} else if info, err := os.Lstat("/" + dir); err == nil && info.IsDir() { // a system without merged /usr
-			args = append(args, "--ro-bind", "/"+dir, "/"+dir)
-		}
-	}
-	args = append(args, "--dir", "/etc")
-	for _, name := range []string{"passwd", "group", "hosts", "nsswitch.conf"} {
-		args = append(args, "--ro-bind", filepath.Join(w.Etc, name), "/etc/"+name)
-	}
-	for _, glob := range etcShared {
-		names, _ := filepath.Glob("/etc/" + glob) // fails for a bad pattern alone
-		for _, name := range names {
-			args = append(args, "--ro-bind", name, name)
-		}
-	}
+	args = append(args, w.system()...)
 	args = append(args,
 		"--proc", "/proc", "--dev", "/dev", "--size", "67108864", "--tmpfs", "/dev/shm", "--remount-ro", "/dev",
 		"--size", "268435456", "--tmpfs", "/tmp", "--size", "67108864", "--tmpfs", boxHome,
@@ -137,8 +121,10 @@ func (w *worker) boxArgs(c workspace.Command, dir string) ([]string, []layered) 
 	if w.making != nil || len(w.env.Lowers) > 0 {
 		at.home = boxDeps
 	}
-	for _, dir := range w.Toolchains {
-		args = append(args, "--ro-bind", dir, dir)
+	if w.Root == "" {
+		for _, dir := range w.Toolchains {
+			args = append(args, "--ro-bind", dir, dir)
+		}
 	}
 	env, overlays := w.envArgs()
 	args = append(args, "--bind", w.scratch(), boxScratch)
@@ -149,6 +135,60 @@ func (w *worker) boxArgs(c workspace.Command, dir string) ([]string, []layered) 
 		args = append(args, "--setenv", key, value)
 	}
 	return args, overlays
+}
+
+// system are the arguments by which a command sees programs: the server's, or those of an image.
+func (w *worker) system() []string {
+	args := []string{"--dir", "/etc"}
+	for _, name := range ownEtc {
+		args = append(args, "--ro-bind", filepath.Join(w.Etc, name), "/etc/"+name)
+	}
+	if w.Root != "" {
+		return append(args, w.imageSystem()...)
+	}
+	args = append(args, "--ro-bind", "/usr", "/usr")
+	for _, dir := range []string{"bin", "sbin", "lib", "lib32", "lib64"} {
+		if target, err := os.Readlink("/" + dir); err == nil && strings.TrimPrefix(target, "/") == "usr/"+dir {
+			args = append(args, "--symlink", "usr/"+dir, "/"+dir)
+		} else if info, err := os.Lstat("/" + dir); err == nil && info.IsDir() { // a system without merged /usr
+			args = append(args, "--ro-bind", "/"+dir, "/"+dir)
+		}
+	}
+	for _, glob := range etcShared {
+		names, _ := filepath.Glob("/etc/" + glob) // fails for a bad pattern alone
+		for _, name := range names {
+			args = append(args, "--ro-bind", name, name)
+		}
+	}
+	return args
+}
+
+// ownEtc are the sandbox's own files in /etc.
+var ownEtc = []string{"passwd", "group", "hosts", "nsswitch.conf"}
+
+// apart are directories of an image in whose place the sandbox has its own.
+var apart = []string{"dev", "proc", "sys", "run", "tmp", "etc", "home", path.Base(boxTree), path.Base(boxDeps), path.Base(boxScratch)}
+
+// imageSystem shows an image's directories.
+func (w *worker) imageSystem() (args []string) {
+	show := func(dir string, without []string) {
+		entries, _ := os.ReadDir(filepath.Join(w.Root, dir)) // an image without them has none
+		for _, e := range entries {
+			at := path.Join("/", dir, e.Name())
+			switch {
+			case slices.Contains(without, e.Name()):
+			case e.Type() == os.ModeSymlink:
+				if to, err := os.Readlink(filepath.Join(w.Root, at)); err == nil {
+					args = append(args, "--symlink", to, at)
+				}
+			default:
+				args = append(args, "--ro-bind", filepath.Join(w.Root, at), at)
+			}
+		}
+	}
+	show("", apart)
+	show("etc", ownEtc)
+	return args
 }
 
 // mend is what an operator can do about bubblewrap's words.

@@ -315,12 +315,13 @@ type places struct {
 
 // commandEnv is a command's whole environment, but for its own additions.
 func (w *worker) commandEnv(p places) []string {
-	return []string{
-		"PATH=" + w.path(), "HOME=" + p.home, "TMPDIR=" + p.tmp, "GOTMPDIR=" + p.scratch, "LANG=C.UTF-8",
-		"GOCACHE=" + p.cache, "GOPATH=" + path.Join(p.home, "go"), "GOFLAGS=-buildvcs=false",
+	image := slices.DeleteFunc(slices.Clone(w.RootEnv), func(kv string) bool { return strings.HasPrefix(kv, "PATH=") })
+	return append(image,
+		"PATH="+w.path(), "HOME="+p.home, "TMPDIR="+p.tmp, "GOTMPDIR="+p.scratch, "LANG=C.UTF-8",
+		"GOCACHE="+p.cache, "GOPATH="+path.Join(p.home, "go"), "GOFLAGS=-buildvcs=false",
 		"GOPROXY=off", "GOSUMDB=off", "GOTOOLCHAIN=local", "GOTELEMETRY=off", "GOENV=off",
-		"XDG_CACHE_HOME=" + path.Join(p.scratch, "xdg"), "CI=true",
-	}
+		"XDG_CACHE_HOME="+path.Join(p.scratch, "xdg"), "CI=true",
+	)
 }
 
 // flood counts the output of both streams, and calls over once when it is too much.

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,7 +19,7 @@ func (w *worker) rlimits() []string {
 		"--core=0", fmt.Sprintf("--nofile=%d", l.OpenFiles), fmt.Sprintf("--fsize=%d", l.FileBytes),
 		fmt.Sprintf("--cpu=%d", max(1, int64(l.CPU/time.Second))),
 	}
-	if !w.Unsafe {
+	if !w.Unsafe && w.Root == "" {
 		args = append(args, fmt.Sprintf("--nproc=%d", l.Processes))
 	}
 	return args
@@ -27,6 +28,17 @@ func (w *worker) rlimits() []string {
 // limited puts prlimit before a command.
 func (w *worker) limited(args []string) []string {
 	return slices.Concat([]string{w.Prlimit}, w.rlimits(), []string{"--"}, args)
+}
+
+// boxed is bubblewrap before a command, with its limits. An image may have no prlimit: there
+// bubblewrap inherits them, but for that of processes, which would count those of others.
+func (w *worker) boxed(args []string) []string {
+	box := []string{w.Bwrap, "--args", "3", "--"}
+	if w.Root == "" {
+		return append(box, w.limited(args)...)
+	}
+	const limit = `ulimit -u "$0" 2>/dev/null || ulimit -p "$0"; exec "$@"`
+	return w.limited(slices.Concat(box, []string{"/bin/sh", "-c", limit, strconv.Itoa(w.Limits.Processes)}, args))
 }
 
 // mayLimit refuses where prlimit is not there, or could not set the limit of open files:

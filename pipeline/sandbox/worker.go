@@ -27,7 +27,9 @@ type setup struct {
 	Bwrap      string   `json:"bwrap"`
 	Prlimit    string   `json:"prlimit"`
 	Toolchains []string `json:"toolchains"`
-	Bins       []string `json:"bins"` // their bin directories
+	Bins       []string `json:"bins"`               // their bin directories
+	Root       string   `json:"root,omitempty"`     // of an image, in the place of the server's system; "": the server's
+	RootEnv    []string `json:"root_env,omitempty"` // as the image has commands begin
 	Unsafe     bool     `json:"unsafe"`
 	Limits     Limits   `json:"limits"`
 	Group      string   `json:"group"` // the workspace's control group; empty: commands have none
@@ -53,6 +55,14 @@ func (s *setup) addToolchain(dir string) {
 
 // path is the PATH of the worker and of its commands.
 func (s *setup) path() string {
+	if s.Root != "" {
+		for _, kv := range s.RootEnv {
+			if value, ok := strings.CutPrefix(kv, "PATH="); ok {
+				return value
+			}
+		}
+		return "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	}
 	return strings.Join(append(append([]string{}, s.Bins...), "/usr/local/bin", "/usr/bin", "/bin"), ":")
 }
 

@@ -178,7 +178,7 @@ func workerEnv(path string) []string {
 func (w *Workspace) begin(ctx context.Context, o workspace.OpenOptions) error {
 	s := w.m.setup
 	s.Dir, s.GitDir, s.GoCache, s.Mark, s.Group = w.dir, o.GitDir, w.goCache, w.mark, w.grp
-	s.Protected, s.Allow = o.Protected, o.Allow
+	s.Protected, s.Allow, s.Root, s.RootEnv = o.Protected, o.Allow, o.Root, o.RootEnv
 	if err := w.call(ctx, "setup", s, nil); err != nil {
 		return err
 	}

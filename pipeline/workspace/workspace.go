@@ -122,6 +122,8 @@ type OpenOptions struct {
 	Allow     []string          // globs that the operator opted in to although they are protected
 	Owners    map[string]string // whose the paths of a glob of Protected are, for people and models: "the module auth"
 	Taken     map[string]string // files that Write and Remove refuse besides, each with whose it is
+	Root      string            // of an image that commands see in the place of the server's system; "": that
+	RootEnv   []string          // KEY=value, as the image has commands begin
 	Owner     int64             // whom its commands are counted for, where only so many run at the same time: the run as a whole
 }
 

@@ -62,6 +62,11 @@ func (x *Executor) provide(ctx context.Context, run *pipeline.Run, ws workspace.
 	if err != nil {
 		return err
 	}
+	if root, err := x.image(ctx, run); err != nil {
+		return err
+	} else if root.why != "" {
+		misfits = append(misfits, "commands see the server's own system, not that of setup.image: "+root.why)
+	}
 	if x.o.Dependencies.Registries == nil && len(run.Config.Setup.Commands) > 0 {
 		misfits = append(misfits, "could not set up: this server installs nothing (`dependencies: off`, or there is no sandbox), so that setup.commands were not run")
 	}
@@ -207,7 +212,7 @@ func (x *Executor) planOf(ctx context.Context, run *pipeline.Run, ws workspace.W
 	if err != nil || len(p.Projects)+len(p.Own) == 0 {
 		return p, err
 	}
-	host, err := x.host(ctx, ws)
+	host, err := x.host(ctx, run, ws)
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +220,7 @@ func (x *Executor) planOf(ctx context.Context, run *pipeline.Run, ws workspace.W
 }
 
 // host is what this machine offers to whoever installs.
-func (x *Executor) host(ctx context.Context, ws workspace.Workspace) (deps.Host, error) {
+func (x *Executor) host(ctx context.Context, run *pipeline.Run, ws workspace.Workspace) (deps.Host, error) {
 	host := deps.Host{Registry: map[string]string{}, Scripts: x.o.Dependencies.Scripts, Compile: x.o.Dependencies.Compile}
 	gateway, sumDB, err := x.registries(ctx)
 	if err != nil {
@@ -227,7 +232,7 @@ func (x *Executor) host(ctx context.Context, ws workspace.Workspace) (deps.Host,
 			host.Registry[string(k)] = k.URL()
 		}
 	}
-	host.Tools, err = x.hostTools(ctx, ws)
+	host.Tools, err = x.hostTools(ctx, run, ws)
 	return host, err
 }
 
@@ -239,23 +244,35 @@ func (x *Executor) registries(ctx context.Context) (*registry.Gateway, string, e
 	return x.o.Dependencies.Registries(ctx)
 }
 
-// hostTools are the package managers that commands can see.
-func (x *Executor) hostTools(ctx context.Context, ws workspace.Workspace) (map[string]string, error) {
+// hostTools are the package managers that commands can see, and by what digest the image that
+// they see them in.
+func (x *Executor) hostTools(ctx context.Context, run *pipeline.Run, ws workspace.Workspace) (map[string]string, error) {
+	root, err := x.image(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	in := root.image.Digest
 	x.mu.Lock()
-	known, at := x.tools, x.toolsAt
+	known := x.tools[in]
 	x.mu.Unlock()
-	if known != nil && x.o.Now().Sub(at) < toolsFor {
-		return known, nil
+	if known.tools != nil && x.o.Now().Sub(known.at) < toolsFor {
+		return known.tools, nil
 	}
 	script := deps.ToolScript(x.o.Dependencies.Toolchains)
+	if in != "" {
+		script = deps.ToolScript(nil)
+	}
 	r, err := ws.Run(ctx, workspace.Command{Args: []string{"/bin/sh", "-c", script}, Timeout: time.Minute})
 	if err != nil {
 		return nil, err
 	}
 	tools := deps.ParseTools(string(r.Stdout))
+	if in != "" {
+		tools["image"] = in
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.tools, x.toolsAt = tools, x.o.Now()
+	x.tools[in] = tooled{tools, x.o.Now()}
 	return tools, nil
 }
 
@@ -274,9 +291,7 @@ func (x *Executor) setUp(ctx context.Context, run *pipeline.Run, ws workspace.Wo
 }
 
 func (x *Executor) openSetup(ctx context.Context, run *pipeline.Run, base string) (workspace.Workspace, error) {
-	return x.o.Spaces.Open(ctx, workspace.OpenOptions{
-		Name: fmt.Sprintf("setup-%d", run.ID), GitDir: x.o.Gateway.Dir(run.Repo), Commit: base, Cache: cacheKey(run.Repo), Owner: run.Root(),
-	})
+	return x.space(ctx, run, workspace.OpenOptions{Name: fmt.Sprintf("setup-%d", run.ID), Commit: base})
 }
 
 // kept has an environment made and kept, with a way to the registries: for a change, to Go
@@ -428,7 +443,7 @@ func (x *Executor) misfits(ctx context.Context, run *pipeline.Run, ws workspace.
 		return nil, err
 	}
 	if wants := deps.Wants(files); len(wants) > 0 {
-		tools, err := x.hostTools(ctx, ws)
+		tools, err := x.hostTools(ctx, run, ws)
 		if err != nil {
 			return nil, err
 		}

@@ -17,6 +17,7 @@ import (
 	"forge/pipeline/agent"
 	"forge/pipeline/config"
 	"forge/pipeline/deps"
+	"forge/pipeline/image"
 	"forge/pipeline/upstream"
 	"forge/pipeline/work"
 	"forge/pipeline/workspace"
@@ -92,6 +93,8 @@ type Options struct {
 	Related func(ctx context.Context, repo pipeline.Repo, issue int) ([]string, error)
 
 	Dependencies Dependencies // without registries, nothing is installed
+	// Images returns the image that settings name; nil: none is to be had.
+	Images func(ctx context.Context, named string) (image.Image, error)
 
 	Log         *slog.Logger
 	Now         func() time.Time
@@ -109,9 +112,15 @@ type Executor struct {
 	plans   map[int64]map[string]*deps.Plan           // how commits are set up; as long
 	fits    map[int64]map[string][]string             // versions that commits ask for and this machine does not have; as long
 	tiersAt map[int64]map[string]*pipeline.TestReport // of the tiers' commands, at bases; as long
-	tools   map[string]string                         // package managers of the server, as commands see them
-	toolsAt time.Time
-	said    map[int64][]agent.Comment // on the runs' issues and pull requests, when last read; as long as their workspaces
+	images  map[int64]pulled                          // that runs' settings name; as long
+	tools   map[string]tooled                         // by the image in which commands see them; "": the server's
+	said    map[int64][]agent.Comment                 // on the runs' issues and pull requests, when last read; as long as their workspaces
+}
+
+// tooled are the tools that commands see, when they were looked for.
+type tooled struct {
+	tools map[string]string
+	at    time.Time
 }
 
 // New returns an executor, which is a work.Executor.
@@ -119,6 +128,7 @@ func New(o Options) *Executor {
 	return &Executor{
 		o: o, open: map[int64]workspace.Workspace{}, said: map[int64][]agent.Comment{}, setup: map[int64]map[string][]string{},
 		fits: map[int64]map[string][]string{}, plans: map[int64]map[string]*deps.Plan{}, tiersAt: map[int64]map[string]*pipeline.TestReport{},
+		images: map[int64]pulled{}, tools: map[string]tooled{},
 	}
 }
 

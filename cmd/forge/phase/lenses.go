@@ -90,9 +90,7 @@ func (x *Executor) view(ctx context.Context, run *pipeline.Run, job agent.Job, l
 func (x *Executor) openView(ctx context.Context, run *pipeline.Run, name string, opening *sync.Mutex) (workspace.Workspace, error) {
 	opening.Lock()
 	defer opening.Unlock()
-	ws, err := x.o.Spaces.Open(ctx, workspace.OpenOptions{
-		Name: name, GitDir: x.o.Gateway.Dir(run.Repo), Commit: run.Head, Cache: cacheKey(run.Repo), Owner: run.Root(),
-	})
+	ws, err := x.space(ctx, run, workspace.OpenOptions{Name: name, Commit: run.Head})
 	if err != nil {
 		return nil, err
 	}

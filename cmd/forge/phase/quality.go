@@ -60,7 +60,7 @@ func (x *Executor) gauge(ctx context.Context, run *pipeline.Run, sha string, rep
 	if _, err := head.open(ctx, sha); err != nil {
 		return err
 	}
-	tools, err := x.hostTools(ctx, head.ws)
+	tools, err := x.hostTools(ctx, run, head.ws)
 	if err != nil {
 		return err
 	}

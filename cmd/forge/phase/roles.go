@@ -88,9 +88,7 @@ func (x *Executor) design(ctx context.Context, run *pipeline.Run, job agent.Job)
 }
 
 func (x *Executor) draft(ctx context.Context, run *pipeline.Run, job agent.Job, who role.Role) (role.Artefact, error) {
-	ws, err := x.o.Spaces.Open(ctx, workspace.OpenOptions{
-		Name: fmt.Sprintf("%s-%d", who, run.ID), GitDir: x.o.Gateway.Dir(run.Repo), Commit: planned(run), Cache: cacheKey(run.Repo), Owner: run.Root(),
-	})
+	ws, err := x.space(ctx, run, workspace.OpenOptions{Name: fmt.Sprintf("%s-%d", who, run.ID), Commit: planned(run)})
 	if err != nil {
 		return role.Artefact{}, err
 	}

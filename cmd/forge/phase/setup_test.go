@@ -134,7 +134,7 @@ func (b *bench) requests() []string {
 // open opens a workspace on a commit, with all that it is provided with.
 func (b *bench) open(sha string) workspace.Workspace {
 	b.t.Helper()
-	ws, err := b.o.Spaces.Open(b.t.Context(), workspace.OpenOptions{Name: "test", GitDir: b.o.Gateway.Dir(b.run.Repo), Commit: sha, Cache: cacheKey(b.run.Repo)})
+	ws, err := b.space(b.t.Context(), b.run, workspace.OpenOptions{Name: "test", Commit: sha})
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -178,9 +178,7 @@ func (t *trees) open(ctx context.Context, sha string) (check.Tree, error) {
 		return lent{t.ws}, t.x.provide(ctx, t.run, t.ws, sha)
 	}
 	var err error
-	t.ws, err = t.x.o.Spaces.Open(ctx, workspace.OpenOptions{
-		Name: cmp.Or(t.name, fmt.Sprintf("verdict-%d", t.run.ID)), GitDir: t.x.o.Gateway.Dir(t.run.Repo), Commit: sha, Cache: cacheKey(t.run.Repo), Owner: t.run.Root(),
-	})
+	t.ws, err = t.x.space(ctx, t.run, workspace.OpenOptions{Name: cmp.Or(t.name, fmt.Sprintf("verdict-%d", t.run.ID)), Commit: sha})
 	if err != nil {
 		return nil, err
 	}

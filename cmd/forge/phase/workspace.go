@@ -36,8 +36,8 @@ func (x *Executor) at(ctx context.Context, run *pipeline.Run, sha string) (works
 	if err != nil {
 		return nil, err
 	}
-	ws, err = x.o.Spaces.Open(ctx, workspace.OpenOptions{
-		Name: fmt.Sprintf("run-%d", run.ID), GitDir: x.o.Gateway.Dir(run.Repo), Commit: sha, Cache: cacheKey(run.Repo), Owner: run.Root(),
+	ws, err = x.space(ctx, run, workspace.OpenOptions{
+		Name: fmt.Sprintf("run-%d", run.ID), Commit: sha,
 		Protected: run.Config.Paths.Protected, Owners: ownersOf(run), Taken: taken,
 	})
 	if err != nil {
@@ -116,6 +116,7 @@ func (x *Executor) Close(run int64) {
 	delete(x.fits, run)
 	delete(x.plans, run)
 	delete(x.tiersAt, run)
+	delete(x.images, run)
 	x.mu.Unlock()
 	if ws == nil {
 		return

@@ -11,6 +11,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"log/slog"
+	"path/filepath"
 	"os"
 	"slices"
 	"sync/atomic"
@@ -30,6 +31,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/config"
+	"forge/pipeline/image"
 	"forge/pipeline/module"
 	"forge/pipeline/sandbox"
 	"forge/pipeline/store"
@@ -178,6 +180,9 @@ func (a *App) executorOptions(o Options, agents *agent.Agent) phase.Options {
 	x.Dependencies = phase.Dependencies{Compile: !o.Config.UnsafeNoSandbox && o.Workspaces == nil, Scripts: o.Config.InstallScripts, Toolchains: o.Config.Toolchains}
 	if o.Config.Dependencies && !o.Config.UnsafeNoSandbox {
 		x.Dependencies.Registries = newRegistries(o)
+		if o.Workspaces == nil {
+			x.Images = image.New(image.Options{Dir: filepath.Join(o.Config.StateDir, "images"), Hosts: o.Config.ImageRegistries, Now: o.clock(), Log: o.Log}).Get
+		}
 	}
 	if a.GitHub != nil {
 		x.Token, x.Identity = a.GitHub.App.Token, a.GitHub.identity

@@ -33,7 +33,7 @@ func newWorkspaces(o Options) (workspace.Workspaces, *sandbox.Gateway, error) {
 	spaces, err := sandbox.New(sandbox.Options{
 		Dir: filepath.Join(cfg.StateDir, "work"), Exe: exe, Unsafe: cfg.UnsafeNoSandbox, UID: uid, GID: gid, Log: o.Log, AtOnce: cfg.Parallel.Commands, Toolchains: cfg.Toolchains,
 		Secrets: append([]string{cfg.StateDir, cfg.BackupDir, cfg.DatabaseURL.Reveal()}, cfg.SecretFiles...),
-		Shown:   []string{filepath.Join(cfg.StateDir, "git"), filepath.Join(cfg.StateDir, "registries")},
+		Shown:   []string{filepath.Join(cfg.StateDir, "git"), filepath.Join(cfg.StateDir, "registries"), filepath.Join(cfg.StateDir, "images")},
 		Limits:  sandbox.Limits{Wall: time.Duration(cfg.Run.Tests.TimeoutMinutes)*time.Minute + time.Minute}, // a suite's own limit fires first
 	})
 	if err != nil {

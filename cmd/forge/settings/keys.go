@@ -12,6 +12,8 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/google/go-containerregistry/pkg/name"
+
 	"forge/pipeline/agent"
 	"forge/pipeline/config"
 	"forge/pipeline/lazyregexp"
@@ -126,6 +128,7 @@ var rules = map[string]rule{
 	"tests.known_failures":         {doc: "Tests that failed before the work began and fail still: ask a human once, or allow them, listed in the report", enum: []string{"ask", "allow"}},
 	"setup":                        {doc: "How the repository is set up before its tests: once on the base commit, in the sandbox, with a way to registries alone"},
 	"setup.commands":               {doc: "Commands that run after dependencies are installed, in the top directory; what they leave and the repository ignores is there for agents and tests", items: 20, item: checkCommand},
+	"setup.image":                  {doc: "A container image whose system commands see in the place of the server's, such as docker.io/library/golang:1.26", text: checkImage},
 	"setup.cache":                  {doc: "Directories that are kept besides what the repository ignores", items: 20, item: checkPlace},
 	"setup.install":                {doc: "Install dependencies as the repository's files say; without it the commands install all there is"},
 	"learn":                        {doc: "What is made of what people did with findings"},
@@ -186,6 +189,7 @@ var rules = map[string]rule{
 	"dependencies":                {doc: "install: a repository's dependencies are installed through a gateway to registries before its tests run; off: only what the repository holds is there", enum: []string{"install", "off"}},
 	"install_scripts":             {doc: "Let what a change adds run scripts when it is installed, in the sandbox"},
 	"toolchains":                  {doc: "Directories of tools that repositories' commands see, read-only: of one (DIR/bin), or of many as version managers keep them; not set: those of the server's user", items: 30, item: checkDirectory},
+	"image_registries":            {doc: "Registries that images of setup.image are pulled from, without signing in; an empty list: none", items: 50, item: checkImageHost},
 	"registries":                  {doc: "Where packages are fetched from, by a name of your own; without an entry for a kind, what the server's own tools are configured with"},
 	"registries.*.kind":           {doc: "What it serves; empty: as its name says", enum: []string{"", "go", "npm", "pypi", "cargo", "maven", "rubygems", "composer"}},
 	"registries.*.url":            {doc: "Its address, as the package manager would be told", text: checkURL},
@@ -410,6 +414,22 @@ func checkCommand(s string) string {
 		return fmt.Sprintf("has %d characters; at most 4000 are allowed: put it into a script in the repository", len(s))
 	case strings.ContainsRune(s, 0):
 		return "holds a NUL character: remove it"
+	}
+	return ""
+}
+
+// checkImage is for the name of a container image.
+func checkImage(s string) string {
+	if _, err := name.ParseReference(s); err != nil {
+		return "must name an image, such as docker.io/library/golang:1.26"
+	}
+	return ""
+}
+
+// checkImageHost is for a registry of images.
+func checkImageHost(s string) string {
+	if r, err := name.NewRegistry(s); err != nil || r.RegistryStr() != s && s != "docker.io" {
+		return "must be the host of a registry, such as ghcr.io"
 	}
 	return ""
 }

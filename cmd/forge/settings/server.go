@@ -49,6 +49,7 @@ type Config struct {
 	Dependencies    bool                   // they are installed before tests run
 	InstallScripts  bool                   // packages may run scripts of their own then
 	Registries      []Registry             // sorted by name
+	ImageRegistries []string               // hosts that images are pulled from
 	Toolchains      []string               // directories of tools that commands see, read-only; absolute
 	WriteInterval   time.Duration          // between two writes to GitHub
 	DayUSD          float64                // cap on all runs' model calls in a day; 0: none
@@ -142,6 +143,7 @@ type serverFile struct {
 	Dependencies     string                    `json:"dependencies" env:"FORGE_DEPENDENCIES"`
 	InstallScripts   bool                      `json:"install_scripts" env:"FORGE_INSTALL_SCRIPTS"`
 	Registries       map[string]registryFile   `json:"registries"`
+	ImageRegistries  []string                  `json:"image_registries"`
 	Toolchains       []string                  `json:"toolchains"`
 	WriteInterval    time.Duration             `json:"write_interval" env:"FORGE_WRITE_INTERVAL"`
 	CallTimeout      time.Duration             `json:"call_timeout" env:"FORGE_CALL_TIMEOUT"`
@@ -217,7 +219,7 @@ func server(path string, getenv func(string) string, root bool) (Config, error) 
 		Listen: "127.0.0.1:8080", Label: "forge", Slug: command.Slug, WriteInterval: time.Second, CallTimeout: 15 * time.Second,
 		ModelTimeout: 10 * time.Minute, ModelPatience: 2 * time.Hour, KeepDeliveries: 30, KeepTapes: 90,
 		Answers: 30, ThreadAnswers: 10, Remarks: 120,
-		BackupEvery: time.Hour, BackupKeep: 3, Reflection: true, Dependencies: "install", Dashboard: "local", DashboardListen: "127.0.0.1:8081",
+		BackupEvery: time.Hour, BackupKeep: 3, Reflection: true, Dependencies: "install", ImageRegistries: []string{"docker.io", "ghcr.io", "mcr.microsoft.com", "public.ecr.aws", "quay.io"}, Dashboard: "local", DashboardListen: "127.0.0.1:8081",
 		Mode: def.Mode, OnBaseMoved: def.OnBaseMoved, Gates: def.Gates, Loop: def.Loop, Limits: def.Limits, Tests: def.Tests,
 		Breaker: def.Breaker, Paths: def.Paths, Learn: def.Learn, Modules: def.Modules,
 		Commits: def.Commits, Documents: def.Documents,
@@ -332,7 +334,7 @@ func (l *loader) finish() {
 	*c = Config{
 		SecretFiles: c.SecretFiles,
 		AppID:       f.AppID, PrivateKeyFile: f.PrivateKeyFile, Listen: f.Listen, Poll: f.Poll, GitHubURL: strings.TrimRight(f.GitHubURL, "/"),
-		LogHosts: f.LogHosts, Toolchains: l.toolchains(), Label: f.Label, Slug: f.Slug,
+		LogHosts: f.LogHosts, ImageRegistries: f.ImageRegistries, Toolchains: l.toolchains(), Label: f.Label, Slug: f.Slug,
 		AnthropicURL: f.AnthropicURL, OpenAIURL: f.OpenAIURL, UnsafeNoSandbox: f.UnsafeNoSandbox,
 		WorkerUser: f.WorkerUser, Dependencies: f.Dependencies == "install", InstallScripts: f.InstallScripts, WriteInterval: f.WriteInterval,
 		CallTimeout:  f.CallTimeout,
