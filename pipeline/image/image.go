@@ -225,7 +225,7 @@ func (s *Store) pull(ctx context.Context, ref name.Reference) (kept, error) {
 	if _, err := os.Stat(s.dir(k.Digest)); err == nil {
 		return k, nil
 	}
-	s.o.Log.Info("pulling an image", "image", ref.Name(), "digest", k.Digest, "bytes", packed)
+	s.o.Log.Info("pulling an image", "image", ref.Context().Digest(k.Digest).Name(), "bytes", packed)
 	if err := os.MkdirAll(s.o.Dir, 0o711); err != nil {
 		return k, err
 	}

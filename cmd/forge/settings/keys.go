@@ -128,7 +128,7 @@ var rules = map[string]rule{
 	"tests.known_failures":         {doc: "Tests that failed before the work began and fail still: ask a human once, or allow them, listed in the report", enum: []string{"ask", "allow"}},
 	"setup":                        {doc: "How the repository is set up before its tests: once on the base commit, in the sandbox, with a way to registries alone"},
 	"setup.commands":               {doc: "Commands that run after dependencies are installed, in the top directory; what they leave and the repository ignores is there for agents and tests", items: 20, item: checkCommand},
-	"setup.image":                  {doc: "A container image whose system commands see in the place of the server's, such as docker.io/library/golang:1.26", text: checkImage},
+	"setup.image":                  {doc: "A container image whose system commands see in the place of the server's, such as docker.io/library/golang:1.26", text: checkImage, pattern: `^\S*$`},
 	"setup.cache":                  {doc: "Directories that are kept besides what the repository ignores", items: 20, item: checkPlace},
 	"setup.install":                {doc: "Install dependencies as the repository's files say; without it the commands install all there is"},
 	"learn":                        {doc: "What is made of what people did with findings"},
@@ -420,6 +420,9 @@ func checkCommand(s string) string {
 
 // checkImage is for the name of a container image.
 func checkImage(s string) string {
+	if s == "" {
+		return ""
+	}
 	if _, err := name.ParseReference(s); err != nil {
 		return "must name an image, such as docker.io/library/golang:1.26"
 	}

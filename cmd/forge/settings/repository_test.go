@@ -202,6 +202,8 @@ func otherValue(t *testing.T, key string, typ reflect.Type, now any) any {
 		return []string{"product"}
 	case key == "ship.bake":
 		return []string{"some thing=5"}
+	case key == "setup.image":
+		return "ghcr.io/acme/tools:1"
 	case typ.Kind() == reflect.Slice:
 		return []string{"some/thing"}
 	case len(r.enum) > 1:

@@ -60,6 +60,7 @@ func TestServerDefaults(t *testing.T) {
 		ModelTimeout: 10 * time.Minute, ModelPatience: 2 * time.Hour, KeepDeliveries: 30, KeepTapes: 90, BackupEvery: time.Hour, BackupKeep: 3,
 		Answers: 30, ThreadAnswers: 10, Remarks: 120,
 		BackupDir: "/home/u/.local/state/forge/backups", Reflection: true, Dependencies: true, Dashboard: "local",
+		ImageRegistries: []string{"docker.io", "ghcr.io", "mcr.microsoft.com", "public.ecr.aws", "quay.io"},
 		DashboardListen: "127.0.0.1:8081", Run: config.Default(),
 	}
 	got, err := server("", environment("HOME", "/home/u"), false)
@@ -125,6 +126,7 @@ keep_tapes_days: 7
 keep_incidents_days: 365
 reflection: false
 log_hosts: [logs.example.com, .blob.example.com]
+image_registries: [images.acme.dev]
 dashboard: github
 dashboard_listen: "[::1]:9"
 client_id: Iv23liABC
@@ -151,7 +153,7 @@ paths: {protected: ["deploy/**"]}
 		AppID: 34, PrivateKeyFile: key, WebhookSecret: NewSecret(testSecret), DatabaseURL: NewSecret("postgres://u:p@db/forge"),
 		SecretFiles: []string{file, secret, secret, secret, apiKey, key},
 		StateDir:    "/srv/forge", Listen: "localhost:1", GitHubURL: "https://ghe.example.com",
-		LogHosts: []string{"logs.example.com", ".blob.example.com"}, Label: "bot", Slug: "forge",
+		LogHosts: []string{"logs.example.com", ".blob.example.com"}, ImageRegistries: []string{"images.acme.dev"}, Label: "bot", Slug: "forge",
 		AnthropicKey: NewSecret("sk-from-file"), OpenAIKey: NewSecret("sk-env"), AnthropicURL: "https://a.example", OpenAIURL: "http://127.0.0.1:11434/v1",
 		UnsafeNoSandbox: true, WorkerUser: "forge-worker", Dependencies: true, InstallScripts: true,
 		Registries: []Registry{{Name: "acme", Kind: "npm", URL: "http://10.0.0.5:4873/", Match: []string{"@acme"}, Private: true,
@@ -305,6 +307,7 @@ func TestServerErrors(t *testing.T) {
 		{"client secret twice", "", 0o600, []string{"FORGE_CLIENT_SECRET", secret, "FORGE_CLIENT_SECRET_FILE", "/nowhere"},
 			[]string{"FORGE_CLIENT_SECRET is given both as a value and as a file (/nowhere): keep one"}},
 		{"pages for everybody", "dashboard_listen: 0.0.0.0:8081\n", 0o600, nil, []string{"dashboard_listen must be an address of this machine alone"}},
+		{"image registries", "image_registries: [\"https://ghcr.io\"]\n", 0o600, nil, []string{"must be the host of a registry, such as ghcr.io"}},
 		{"log hosts", "log_hosts: [\"https://logs.example.com\"]\n", 0o600, nil, []string{"must be a host such as logs.example.com"}},
 		{"pages nowhere", "dashboard_listen: localhost\n", 0o600, nil, []string{`dashboard_listen is "localhost"; it must be host:port`}},
 		{"public over http", "public_url: http://forge.example.com\n", 0o600, nil, []string{"public_url is plain http to forge.example.com"}},
