@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"forge/learn/predict"
+	"forge/learn/nearest"
 	"forge/pipeline"
 	"forge/pipeline/text"
 )
@@ -15,7 +15,7 @@ import (
 type Suppressed struct {
 	Finding  pipeline.Finding //
 	Why      string           // for people
-	Learning int64            // because of which one; 0: the prediction
+	Learning int64            // because of which one; 0: of what is near to it
 	Key      string           // of the learning
 	By       pipeline.Actor   // of a dismissal: whose
 	At       time.Time        // and when
@@ -26,12 +26,11 @@ type Suppressed struct {
 // back for the same code: a dismissal binds to the finding's fingerprint, its
 // file and the digest of its code, and holds for the same thing in other words
 // too, but a remark's never for what blocks, nor what only a model read in an answer; when the code changed, the finding is
-// posted again (lessons 3). What people
-// here would most likely dismiss is held back, too, unless it blocks a merge; with a
-// nil predictor it is not. What blocks is held back in a named person's name alone;
+// posted again (lessons 3). What is nearer to what people here refused than to anything that
+// they acted on is held back, too, unless it blocks a merge. What blocks is held back in a named person's name alone;
 // what is critical, or about security and blocks, is always posted. Filter
 // is deterministic, and keeps the findings' order.
-func Filter(findings []pipeline.Finding, memory []pipeline.Learning, predictor *predict.Predictor) (kept []pipeline.Finding, held []Suppressed) {
+func Filter(findings []pipeline.Finding, memory []pipeline.Learning, refusals *nearest.Refusals) (kept []pipeline.Finding, held []Suppressed) {
 	var dismissals []*pipeline.Learning
 	for i := range memory {
 		if l := &memory[i]; l.Source == pipeline.SourceDismissal && l.State == pipeline.LearningActive && l.Weight > 0 && l.Confidence > 0 {
@@ -42,7 +41,7 @@ func Filter(findings []pipeline.Finding, memory []pipeline.Learning, predictor *
 		return cmp.Or(cmp.Compare(b.Confidence, a.Confidence), cmp.Compare(a.Key, b.Key))
 	})
 	for _, f := range findings {
-		h, asked := judge(&f, dismissals, predictor)
+		h, asked := judge(&f, dismissals, refusals)
 		if h != nil {
 			h.Finding = f
 			held = append(held, *h)
@@ -54,7 +53,7 @@ func Filter(findings []pipeline.Finding, memory []pipeline.Learning, predictor *
 	return kept, held
 }
 
-func judge(f *pipeline.Finding, dismissals []*pipeline.Learning, predictor *predict.Predictor) (held *Suppressed, asked float64) {
+func judge(f *pipeline.Finding, dismissals []*pipeline.Learning, refusals *nearest.Refusals) (held *Suppressed, asked float64) {
 	blocks := f.Severity.Blocks()
 	if blocks && (f.Severity != pipeline.SeverityError || f.Category == pipeline.CategorySecurity) {
 		return nil, 0
@@ -70,11 +69,11 @@ func judge(f *pipeline.Finding, dismissals []*pipeline.Learning, predictor *pred
 				By: l.Author, At: l.Created, Signal: l.Signal}, 0
 		}
 	}
-	q := predictor.Predict(f)
-	if q.Suppressed {
-		return &Suppressed{Why: q.Why}, 0
+	why, asked := refusals.Held(f)
+	if why != "" {
+		return &Suppressed{Why: why}, 0
 	}
-	return nil, q.Asked
+	return nil, asked
 }
 
 // same reports whether a finding is what was dismissed, for the same code.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"forge/learn/predict"
+	"forge/learn/nearest"
 	"forge/pipeline"
 )
 
@@ -53,7 +53,7 @@ func TestRefusalsAsRead(t *testing.T) {
 				t.Errorf("%s, on what is from %s: %+v, %v; want %v", name, l.of.Source, e, ok, l.want)
 			}
 		}
-		d := predict.Decisions([]pipeline.Signal{tc.signal})
+		d := nearest.Decisions([]pipeline.Signal{tc.signal})
 		if len(d) != 0 && (d[0].Weight != tc.counts || !d[0].Dismissed) || (len(d) == 0) != (tc.counts == 0) {
 			t.Errorf("%s: decisions %+v, want weight %v", name, d, tc.counts)
 		}

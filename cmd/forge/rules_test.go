@@ -42,7 +42,7 @@ var mayImport = map[string][]string{
 	"cmd/forge":                        {"*"},
 	"cmd/forge/phase": {"pipeline", "pipeline/agent", "pipeline/check", "pipeline/deps", "pipeline/identity", "pipeline/image", "pipeline/registry",
 		"pipeline/work", "pipeline/workspace", "github"},
-	"cmd/forge/memory": {"pipeline", "pipeline/agent", "pipeline/store", "pipeline/work", "learn", "learn/predict", "learn/recall",
+	"cmd/forge/memory": {"pipeline", "pipeline/agent", "pipeline/store", "pipeline/work", "learn", "learn/nearest", "learn/recall",
 		"learn/reflect", "learn/impact", "learn/cite"},
 }
 

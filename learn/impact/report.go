@@ -65,7 +65,6 @@ type Decided struct {
 // asked about.
 type Feedback struct {
 	Decided    []Decided   // with the reviewer's confidence
-	Predicted  []Decided   // with the probability, predicted beforehand, that people act on it; of those that had one
 	Suppressed []time.Time // when findings were held back
 }
 
@@ -104,7 +103,6 @@ type Report struct {
 	Overall     Overall     `json:"overall"`
 	Learnings   []Ranked    `json:"learnings"`   // with enough runs, most useful first; then those without, by their runs
 	Calibration Reliability `json:"calibration"` // of the reviewer's confidence
-	Prediction  Reliability `json:"prediction"`  // of Forge's prediction that people act on a finding
 	Weeks       []Week      `json:"weeks"`       // oldest first; the last ends today
 }
 
@@ -123,10 +121,10 @@ func Of(outcomes []record.Outcome, h Feedback, o Options) Report {
 	within := func(list []Decided) []Decided {
 		return slices.DeleteFunc(slices.Clone(list), func(d Decided) bool { return outside(d.At) })
 	}
-	h = Feedback{within(h.Decided), within(h.Predicted), slices.DeleteFunc(slices.Clone(h.Suppressed), outside)}
+	h = Feedback{within(h.Decided), slices.DeleteFunc(slices.Clone(h.Suppressed), outside)}
 	return Report{Repo: o.Repo, Days: o.Days, From: o.Since().Format(time.DateOnly), To: o.Now.UTC().Format(time.DateOnly),
 		Overall: overall(outcomes), Learnings: ranked(Estimate(outcomes)), Calibration: reliability(h.Decided),
-		Prediction: reliability(h.Predicted), Weeks: weeks(h, o)}
+		Weeks: weeks(h, o)}
 }
 
 func overall(list []record.Outcome) (o Overall) {

@@ -111,7 +111,6 @@ func TestReliabilityAndWeeks(t *testing.T) {
 		return Decided{Judged{"style", confidence, right}, reportedAt.AddDate(0, 0, -days)}
 	}
 	rep := Of(nil, Feedback{Decided: []Decided{at(0, 0.9, true), at(1, 0.9, true), at(2, 0.9, false), at(8, 0.2, false), at(40, 0.2, false), at(-1, 0.2, false)},
-		Predicted:  []Decided{at(0, 0.75, true), at(40, 0.2, false)},
 		Suppressed: []time.Time{at(1, 0, false).At, at(1, 0, false).At, at(40, 0, false).At}}, Options{Days: 10, Now: reportedAt})
 	c := rep.Calibration
 	if c.Count != 4 || *c.Right != 0.5 || *c.Base != 0.25 || len(c.Bins) != 2 || c.Bins[1].Interval[0] >= 2.0/3 || c.Bins[1].Interval[1] <= 2.0/3 {
@@ -121,9 +120,6 @@ func TestReliabilityAndWeeks(t *testing.T) {
 	want := []Week{{From: "2026-03-22", Decided: 1, Dismissed: 1}, {From: "2026-03-25", Decided: 3, Dismissed: 1, Suppressed: 2}}
 	if diff := cmp.Diff(want, rep.Weeks, cmpopts.IgnoreFields(Week{}, "Interval")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if p := rep.Prediction; p.Count != 1 || *p.Right != 1 || p.Bins[0].Said != 0.75 {
-		t.Errorf("predictions: %+v", p)
 	}
 	if most, known := rep.Weeks[1].AtMost(); most != 0.6 || !known {
 		t.Errorf("with what was held back at most %v, %v; want (1 + 2) of (3 + 2)", most, known)

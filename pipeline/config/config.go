@@ -333,10 +333,9 @@ type Paths struct {
 
 // Learn says what is made of what people do.
 type Learn struct {
-	DismissalTarget float64 `json:"dismissal_target"`  // share of posted findings that people may dismiss; 0: nothing is held back by prediction
-	Holdout         float64 `json:"holdout,omitempty"` // share of runs that work without what was learnt, to tell what it is worth; 0: none
-	Share           bool    `json:"share,omitempty"`   // what two repositories of an owner have learnt is told in all that share
-	OtherPulls      bool    `json:"other_pulls"`       // listen to what people remark on pull requests that are not Forge's, too (H5)
+	Holdout    float64 `json:"holdout,omitempty"` // share of runs that work without what was learnt, to tell what it is worth; 0: none
+	Share      bool    `json:"share,omitempty"`   // what two repositories of an owner have learnt is told in all that share
+	OtherPulls bool    `json:"other_pulls"`       // listen to what people remark on pull requests that are not Forge's, too (H5)
 }
 
 // Evidence, unless loop.evidence says otherwise, is how much must speak against going on before it counts as
@@ -358,7 +357,7 @@ func Default() Config {
 		Limits:  Limits{CostUSD: 10, Tokens: 5_000_000, WallMinutes: 120, Steps: 100},
 		Tests:   Tests{TimeoutMinutes: 10, Reruns: 2, Coverage: 60, ChecksMinutes: 30, KnownFailures: "ask"},
 		Breaker: Breaker{Enabled: true, MaxIterations: 3, OnMax: OnMaxManual},
-		Learn:   Learn{DismissalTarget: 0.1, Holdout: 0.1}, Documents: "off",
+		Learn:   Learn{Holdout: 0.1}, Documents: "off",
 		Modules: Modules{Mode: ModulesOff, Max: 6, Parallel: 3, Iterations: 3, Rounds: 2, MinGain: 0.4, OnFailure: "ask"},
 	}
 }

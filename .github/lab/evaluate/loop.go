@@ -20,7 +20,7 @@ import (
 
 // Commands are what the laboratory measures of Forge's judgement.
 func Commands() []*cobra.Command {
-	return []*cobra.Command{loopCommand(), recallCommand(), learningCommand(), identityCommand(), modulesCommand(), threadsCommand()}
+	return []*cobra.Command{loopCommand(), recallCommand(), learningCommand(), identityCommand(), modulesCommand(), threadsCommand(), foldCommand()}
 }
 
 func loopCommand() *cobra.Command {

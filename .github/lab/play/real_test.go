@@ -158,7 +158,7 @@ func TestRealProjects(t *testing.T) {
 				change[name] = later[name]
 			}
 			var installed []string
-			said := &counted{to: t.Output(), what: []byte("installing dependencies")}
+			said := &counted{to: t.Output(), what: []byte(`msg="setting up"`)}
 			ts := newServer(t, servertest.Options{Files: files, Tape: tapeOf(c.name, change), Title: c.name, Body: "It is wrong, as the tests of the next version show.",
 				Wire: func(o *server.Options) { o.Log = slog.New(slog.NewTextHandler(said, nil)) },
 				On: func(_ *servertest.Server, r *pipeline.Run, e pipeline.Event) {

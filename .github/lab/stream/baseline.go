@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"forge/learn"
-	"forge/learn/predict"
+	"forge/learn/nearest"
 	"forge/pipeline"
 	"forge/pipeline/text"
 )
@@ -32,7 +32,7 @@ const (
 	nearestHold  = 0.6 // share of the nearest, weighed by how near they are, from which a finding is held back
 )
 
-func newNeighbours(list []predict.Decision) *neighbours {
+func newNeighbours(list []nearest.Decision) *neighbours {
 	n := &neighbours{idf: map[string]float64{}}
 	for _, d := range list {
 		if d.Finding.Severity.Blocks() {
@@ -111,11 +111,11 @@ func (g *player) baselines(kept []pipeline.Finding, held []learn.Suppressed) ([]
 	}
 	var out []pipeline.Finding
 	for _, f := range kept {
-		hold := g.policy.Nearest && g.nearest.holds(&f)
-		if g.policy.Base && g.nearest != nil && !f.Severity.Blocks() {
+		hold := g.policy.Nearest && g.texts.holds(&f)
+		if g.policy.Base && g.texts != nil && !f.Severity.Blocks() {
 			h := fnv.New64a()
 			h.Write([]byte(f.Fingerprint + f.ID))
-			hold = float64(h.Sum64()>>11)/(1<<53) < g.nearest.rate
+			hold = float64(h.Sum64()>>11)/(1<<53) < g.texts.rate
 		}
 		if hold {
 			held = append(held, learn.Suppressed{Finding: f, Why: "baseline"})

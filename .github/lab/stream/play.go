@@ -7,9 +7,8 @@ import (
 	"time"
 
 	"forge/learn"
-	"forge/learn/predict"
+	"forge/learn/nearest"
 	"forge/pipeline"
-	"forge/pipeline/config"
 )
 
 // Policy is what is made of what people did.
@@ -17,7 +16,7 @@ type Policy struct {
 	Name    string `json:"name"`
 	What    string `json:"what"`    // for people
 	Memory  bool   `json:"memory"`  // dismissals are remembered for the same code
-	Predict bool   `json:"predict"` // and what people would most likely dismiss is held back
+	Predict bool   `json:"predict"` // and what is near to refusals is held back
 	Tastes  bool   `json:"tastes"`  // what the team does not want is known beforehand, and held back
 	Truth   bool   `json:"truth"`   // and what is wrong, but for what blocks a merge
 	Nearest bool   `json:"nearest"` // what is most like what was dismissed is held back
@@ -37,7 +36,7 @@ func Policies() []Policy {
 	return []Policy{
 		{Name: "memory off", What: "everything is posted"},
 		{Name: "dismissals", What: "what was dismissed is not posted again for the same code", Memory: true},
-		{Name: Product, What: "and what people would most likely dismiss is held back", Memory: true, Predict: true},
+		{Name: Product, What: "and what is nearer to refusals than to anything that people acted on is held back", Memory: true, Predict: true},
 		{Name: Nearest, What: "dismissals; and what is held back says the same as what was mostly dismissed: the five nearest texts", Memory: true, Nearest: true},
 		{Name: "base rate", What: "dismissals; and of the rest as many are held back by chance as were dismissed before", Memory: true, Base: true},
 		{Name: "tastes known", What: "dismissals; and what the team does not want is known beforehand", Memory: true, Tastes: true},
@@ -144,9 +143,9 @@ type player struct {
 	posted    map[int]bool // planted errors that were shown
 	lost      map[int]bool
 	comment   int64
-	ended     int                // days for which rates were computed
-	predictor *predict.Predictor // of this day
-	nearest   *neighbours
+	ended     int               // days for which rates were computed
+	refusals  *nearest.Refusals // of this day
+	texts     *neighbours
 	p         Play
 }
 
@@ -192,10 +191,10 @@ func (g *player) until(now time.Time) {
 			g.memory.Apply(r.Scope, r.Evidence(g.memory.Learnings(), now))
 		}
 		if g.policy.Nearest || g.policy.Base {
-			g.nearest = newNeighbours(predict.Decisions(g.memory.Signals()))
+			g.texts = newNeighbours(nearest.Decisions(g.memory.Signals()))
 		}
 		if g.policy.Predict {
-			g.predictor = predict.New(predict.Decisions(g.memory.Signals()), config.Default().Learn.DismissalTarget, now)
+			g.refusals = nearest.New(nearest.Decisions(g.memory.Signals()), now)
 		}
 	}
 }
@@ -216,7 +215,7 @@ func (g *player) review(p *pull) Block {
 			b.Useful++
 		}
 	}
-	kept, held := learn.Filter(findings, g.memory.Learnings(), g.predictor.For(p.author.ID))
+	kept, held := learn.Filter(findings, g.memory.Learnings(), g.refusals)
 	kept, held = g.baselines(kept, held)
 	for _, h := range held {
 		g.hold(byID[h.Finding.ID], &b)

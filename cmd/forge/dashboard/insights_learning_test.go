@@ -37,8 +37,7 @@ func (s *site) learns(runs int, repos ...string) (asked *[]string) {
 		for repo, e := range by {
 			if slices.Contains(of, repo) || slices.Contains(of, "") {
 				all.outcomes, all.feedback.Decided = append(all.outcomes, e.outcomes...), append(all.feedback.Decided, e.feedback.Decided...)
-				all.feedback.Predicted, all.feedback.Suppressed = append(all.feedback.Predicted, e.feedback.Predicted...),
-					append(all.feedback.Suppressed, e.feedback.Suppressed...)
+				all.feedback.Suppressed = append(all.feedback.Suppressed, e.feedback.Suppressed...)
 			}
 		}
 		rep := impact.Of(all.outcomes, all.feedback, o)
@@ -98,9 +97,7 @@ func experienced(rng *rand.Rand, runs int) (e experience) {
 		right := rng.Float64() < sure-0.1-0.3*float64(age)/float64(88*24*time.Hour)
 		d := impact.Decided{Judged: impact.Judged{Category: "style", Confidence: sure, Right: right}, At: today.Add(-age)}
 		e.feedback.Decided = append(e.feedback.Decided, d)
-		if d.Confidence = max(0.01, sure-0.25); int(age/time.Hour)%4 > 0 {
-			e.feedback.Predicted = append(e.feedback.Predicted, d)
-		} else {
+		if int(age/time.Hour)%4 == 0 {
 			e.feedback.Suppressed = append(e.feedback.Suppressed, d.At)
 		}
 	}
@@ -114,12 +111,12 @@ func TestLearning(t *testing.T) {
 	s.fill(t, "clean", "wall")
 	s.learns(0)
 	has(t, s.get(t, "/insights/learning", 200), "0 runs had learnings that fit", "too few runs to tell", "No learning has runs enough",
-		"No data: people have not decided", "No data: nothing that people decided on", "no data", "-<circle", "-NaN")
+		"No data: people have not decided", "no data", "-<circle", "-NaN")
 	s.learns(400, "acme/shop")
 	page := s.get(t, "/insights/learning", 200)
 	has(t, page, "400 runs had learnings that fit", "drawn to ±", "The 8 most useful", "The 8 least useful", " given, ", "not told from chance", "by chance",
 		html.EscapeString(hostile), "-"+hostile, "-<img src=x", `class="reliability"`, `class="diagonal"`, "Its mean squared error is <strong>0.",
-		"over 400 findings", "What Forge predicted", "probability that Forge predicted, %", " held back", "at most, had all been posted",
+		"over 400 findings", " held back", "at most, had all been posted",
 		`id="chart-dismissals"`, "data-band",
 		"-NaN", "-Inf", "-style=", "-ZgotmplZ", "All repositories")
 	first := page[strings.Index(page, "most useful</caption>"):]

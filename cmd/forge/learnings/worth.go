@@ -94,15 +94,14 @@ func worthScreen(rep impact.Report) string {
 	if rep.Calibration.Brier == nil {
 		b.WriteString("\nPeople have not decided on any finding yet: the reviewer's confidence cannot be judged.\n")
 	}
-	b.WriteString(calibrationText("The reviewer's confidence, against what people decided", rep.Calibration))
-	b.WriteString(calibrationText("What Forge predicted that people act on, against what they did", rep.Prediction))
+	b.WriteString(calibrationText(rep.Calibration))
 	b.WriteString(suppressedText(rep.Weeks))
 	return b.String()
 }
 
-// calibrationText shows how well probabilities fit what people decided; "" when they
+// calibrationText shows how well the reviewer's confidence fits what people decided; "" when they
 // decided nothing.
-func calibrationText(what string, c impact.Reliability) string {
+func calibrationText(c impact.Reliability) string {
 	if c.Brier == nil {
 		return ""
 	}
@@ -111,7 +110,7 @@ func calibrationText(what string, c impact.Reliability) string {
 		t.AppendRow(table.Row{fmt.Sprintf("%.1f–%.1f", b.From, b.To), fmt.Sprintf("%.0f %%", 100*b.Said), fmt.Sprintf("%.0f %%", 100*b.Right),
 			fmt.Sprintf("%.0f–%.0f %%", 100*b.Interval[0], 100*b.Interval[1]), b.Count})
 	}
-	return fmt.Sprintf("\n%s (Brier score %.3f, n %d; always saying %.0f %% would give %.3f):\n%s\n", what, *c.Brier, c.Count, 100**c.Right, *c.Base, t.Render())
+	return fmt.Sprintf("\nThe reviewer's confidence, against what people decided (Brier score %.3f, n %d; always saying %.0f %% would give %.3f):\n%s\n", *c.Brier, c.Count, 100**c.Right, *c.Base, t.Render())
 }
 
 // suppressedText shows by week what was held back, and what it may have spared people; ""

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"forge/learn"
-	"forge/learn/predict"
+	"forge/learn/nearest"
 	"forge/learn/recall"
 	"forge/pipeline"
 	"forge/pipeline/agent"
@@ -334,14 +334,14 @@ func (m *Learner) Filter(ctx context.Context, run *pipeline.Run, review *pipelin
 		m.o.Log.WarnContext(ctx, "look up what people did with findings; every finding is posted", "run", run.ID, "error", err)
 		return
 	}
-	predictor := predict.New(predict.Decisions(signals), run.Config.Learn.DismissalTarget, m.o.Now()).For(run.By.ID)
+	refusals := nearest.New(nearest.Decisions(signals), m.o.Now())
 	var kept []pipeline.Finding
 	for _, f := range review.Findings {
 		if f.Criterion != "" {
 			kept = append(kept, f)
 			continue
 		}
-		k, held := learn.Filter([]pipeline.Finding{f}, known, predictor)
+		k, held := learn.Filter([]pipeline.Finding{f}, known, refusals)
 		kept = append(kept, k...)
 		for _, h := range held {
 			back := pipeline.SuppressedFinding{Finding: h.Finding, Why: h.Why, Learning: h.Learning, By: h.By, At: h.At}

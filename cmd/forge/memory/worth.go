@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"forge/learn/impact"
-	"forge/learn/predict"
+	"forge/learn/nearest"
 	"forge/pipeline"
 	"forge/pipeline/record"
 	"forge/pipeline/store"
@@ -73,8 +73,7 @@ func looked(ctx context.Context, db *store.DB, repos ...string) ([]impact.Look, 
 	return impact.Looks(taught), err
 }
 
-// feedbackIn is what became of findings in repositories, "" being all of them. Predictions
-// are made of the signals of one repository, as they are for its reviews.
+// feedbackIn is what became of findings in repositories, "" being all of them.
 func feedbackIn(ctx context.Context, db *store.DB, o impact.Options, repos []string) (out impact.Feedback, err error) {
 	for _, repo := range repos {
 		held, err := db.SuppressedFindings(ctx, repo, o.Since())
@@ -95,26 +94,30 @@ func feedbackIn(ctx context.Context, db *store.DB, o impact.Options, repos []str
 		if err != nil {
 			return out, err
 		}
-		h := predict.Feedback(predict.Decisions(signals), o.Since())
-		out.Decided, out.Predicted = append(out.Decided, h.Decided...), append(out.Predicted, h.Predicted...)
+		for _, d := range nearest.Decisions(signals) {
+			if !d.At.Before(o.Since()) {
+				out.Decided = append(out.Decided, impact.Decided{At: d.At, Judged: impact.Judged{
+					Category: string(d.Finding.Category), Confidence: d.Finding.Confidence, Right: !d.Dismissed}})
+			}
+		}
 	}
 	return out, nil
 }
 
 // Asked says, by repository, what became of findings that were posted to see what is held
-// back there by prediction. Repositories where none was have no entry.
-func Asked(ctx context.Context, db *store.DB, now time.Time) (map[string]predict.Asked, error) {
+// back there for being near to refusals. Repositories where none was have no entry.
+func Asked(ctx context.Context, db *store.DB, now time.Time) (map[string]nearest.Asked, error) {
 	repos, err := db.Repos(ctx)
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]predict.Asked{}
+	out := map[string]nearest.Asked{}
 	for _, repo := range repos {
 		signals, err := db.Signals(ctx, record.ScopeOf(repo))
 		if err != nil {
 			return nil, err
 		}
-		if a := predict.AskedOf(predict.Decisions(signals), now); a.Findings > 0 {
+		if a := nearest.AskedOf(nearest.Decisions(signals), now); a.Findings > 0 {
 			out[repo] = a
 		}
 	}
@@ -122,7 +125,7 @@ func Asked(ctx context.Context, db *store.DB, now time.Time) (map[string]predict
 }
 
 // AskedFix says what to do where what is held back is no less wanted than the rest.
-const AskedFix = "nothing is held back by prediction there until that changes; `learn.dismissal_target: 0` ends it for good"
+const AskedFix = "nothing is held back there for being near to what was refused until that changes"
 
 func outcomesOf(ctx context.Context, db *store.DB, o impact.Options, repos []string) (out []record.Outcome, err error) {
 	for _, repo := range repos {

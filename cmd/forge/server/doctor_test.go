@@ -581,7 +581,7 @@ func TestDoctorLooksAtMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if list := look(); !has(list, "memory", GradeWarn, "acme/shop", held, "dismissal_target") {
+	if list := look(); !has(list, "memory", GradeWarn, "acme/shop", held, "nothing is held back there") {
 		t.Errorf("where what is held back is wanted:\n%s", told(list))
 	}
 }

@@ -132,7 +132,6 @@ var rules = map[string]rule{
 	"setup.cache":                  {doc: "Directories that are kept besides what the repository ignores", items: 20, item: checkPlace},
 	"setup.install":                {doc: "Install dependencies as the repository's files say; without it the commands install all there is"},
 	"learn":                        {doc: "What is made of what people did with findings"},
-	"learn.dismissal_target":       {doc: "Share of posted findings that people may dismiss: what they would most likely dismiss is held back and listed, unless it blocks a merge; 0 switches that off", max: 0.5},
 	"learn.holdout":                {doc: "Share of runs that work without what Forge has learnt, to tell what it is worth; 0 switches that off", max: 0.5},
 	"learn.share":                  {doc: "Tell the owner's other repositories that share what this one and another of them have both learnt, and be told it"},
 	"learn.other_pulls":            {doc: "Learn from what people with write access remark on the diffs of pull requests that are not Forge's, too (H5)"},
