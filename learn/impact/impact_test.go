@@ -8,9 +8,6 @@ import (
 	"testing"
 
 	"forge/pipeline/record"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func near(t *testing.T, what string, got, want, within float64) {
@@ -148,18 +145,6 @@ func TestIntervalsCover(t *testing.T) {
 			}
 		}
 		near(t, fmt.Sprintf("coverage with an effect of %v", effect), float64(held)/rounds, 0.95, 0.025)
-	}
-}
-
-func TestCalibrate(t *testing.T) {
-	t.Parallel()
-	got := Calibrate([]Judged{{Confidence: 0.9, Right: true}, {Confidence: 0.95, Right: false}, {Confidence: 1, Right: true}, {Confidence: 0.25, Right: false}})
-	want := Calibration{Count: 4, Brier: (0.01 + 0.9025 + 0 + 0.0625) / 4, Bins: []Bin{{0.2, 0.3, 1, 0.25, 0}, {0.9, 1, 3, 2.85 / 3, 2.0 / 3}}}
-	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(Calibration{Bins: []Bin{}}, Calibrate(nil)); diff != "" {
-		t.Errorf("of nothing: %s", diff)
 	}
 }
 

@@ -3,7 +3,6 @@ package impact
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -35,12 +34,11 @@ type Differences struct {
 	Dismissed *Interval `json:"dismissed"`  // of the share of a run's findings that people dismissed
 }
 
-// Overall is what a learning more changes in a run, whichever it is.
+// Overall is what was recalled.
 type Overall struct {
 	Runs     int `json:"runs"`     // that learnings were recalled for
 	Given    int `json:"given"`    // learnings, over all runs
 	Withheld int `json:"withheld"` // likewise
-	Differences
 }
 
 // Ranked is what one learning changed. What it says is filled in by whoever knows.
@@ -57,30 +55,15 @@ type Ranked struct {
 
 // Decided is a finding on which a person decided, with when.
 type Decided struct {
-	Judged
-	At time.Time
+	Dismissed bool // else people acted on it
+	At        time.Time
 }
 
 // Feedback is what became of findings: what people decided on, and what they were not
 // asked about.
 type Feedback struct {
-	Decided    []Decided   // with the reviewer's confidence
+	Decided    []Decided
 	Suppressed []time.Time // when findings were held back
-}
-
-// Reliability is a calibration with the intervals of its bins.
-type Reliability struct {
-	Count int           `json:"count"`
-	Brier *float64      `json:"brier"`      // nil without findings
-	Base  *float64      `json:"brier_base"` // what always saying the share of right ones would give
-	Right *float64      `json:"right"`      // that share
-	Bins  []ReliableBin `json:"bins"`
-}
-
-// ReliableBin is a bin with Wilson's 95 % interval of the share that was right.
-type ReliableBin struct {
-	Bin
-	Interval [2]float64 `json:"interval_95"`
 }
 
 // Week is what people decided on findings in seven days.
@@ -94,16 +77,15 @@ type Week struct {
 
 // Report is what learning is worth, in a period.
 type Report struct {
-	Repo        string      `json:"repo"` // "owner/name"; "" for all
-	Days        int         `json:"days"`
-	From        string      `json:"from"`   // the first day, UTC: 2026-01-02
-	To          string      `json:"to"`     // the last one, today
-	Memory      Whole       `json:"memory"` // of all times: its interval is good however often it is looked at
-	Looks       []Look      `json:"looks"`  // back at runs, of all times
-	Overall     Overall     `json:"overall"`
-	Learnings   []Ranked    `json:"learnings"`   // with enough runs, most useful first; then those without, by their runs
-	Calibration Reliability `json:"calibration"` // of the reviewer's confidence
-	Weeks       []Week      `json:"weeks"`       // oldest first; the last ends today
+	Repo      string   `json:"repo"` // "owner/name"; "" for all
+	Days      int      `json:"days"`
+	From      string   `json:"from"`   // the first day, UTC: 2026-01-02
+	To        string   `json:"to"`     // the last one, today
+	Memory    Whole    `json:"memory"` // of all times: its interval is good however often it is looked at
+	Looks     []Look   `json:"looks"`  // back at runs, of all times
+	Overall   Overall  `json:"overall"`
+	Learnings []Ranked `json:"learnings"` // with enough runs, most useful first; then those without, by their runs
+	Weeks     []Week   `json:"weeks"`     // oldest first; the last ends today
 }
 
 // AtMost is the share that people would have dismissed if all had been posted, and
@@ -123,8 +105,7 @@ func Of(outcomes []record.Outcome, h Feedback, o Options) Report {
 	}
 	h = Feedback{within(h.Decided), slices.DeleteFunc(slices.Clone(h.Suppressed), outside)}
 	return Report{Repo: o.Repo, Days: o.Days, From: o.Since().Format(time.DateOnly), To: o.Now.UTC().Format(time.DateOnly),
-		Overall: overall(outcomes), Learnings: ranked(Estimate(outcomes)), Calibration: reliability(h.Decided),
-		Weeks: weeks(h, o)}
+		Overall: overall(outcomes), Learnings: ranked(Estimate(outcomes)), Weeks: weeks(h, o)}
 }
 
 func overall(list []record.Outcome) (o Overall) {
@@ -135,76 +116,7 @@ func overall(list []record.Outcome) (o Overall) {
 			o.Runs++
 		}
 	}
-	o.FirstPass = pooled(list, func(o *record.Outcome) (float64, bool) {
-		if o.FirstPass {
-			return 1, true
-		}
-		return 0, true
-	})
-	o.Bounces = pooled(list, func(o *record.Outcome) (float64, bool) { return float64(o.Bounces), true })
-	o.Dismissed = pooled(list, func(o *record.Outcome) (float64, bool) {
-		return float64(o.Dismissed) / float64(max(1, o.Findings)), o.Findings > 0
-	})
 	return o
-}
-
-// pooled estimates what one learning more changes in a run, whichever it is. How
-// many of the recalled ones are withheld is chance, so that this number, less what
-// was to be expected of as many, has nothing to do with anything else about the
-// run: the regression on it is the effect of withholding one. A run is one
-// observation, however many learnings it had. The interval is robust against
-// unequal variances (HC3: MacKinnon and White, Journal of Econometrics 29, 1985),
-// with as many degrees of freedom as runs from which something was withheld, less
-// one: these carry what is known.
-func pooled(list []record.Outcome, of func(*record.Outcome) (float64, bool)) *Interval {
-	var y, total, withheld []float64
-	with, without := 0, 0
-	for i := range list {
-		g, w := len(list[i].Given), len(list[i].Withheld)
-		v, ok := of(&list[i])
-		if !ok || g+w == 0 {
-			continue
-		}
-		y, total, withheld = append(y, v), append(total, float64(g+w)), append(withheld, float64(w))
-		if w > 0 {
-			with++
-		} else {
-			without++
-		}
-	}
-	if with < Enough || without < Enough {
-		return nil
-	}
-	rate := sum(withheld) / sum(total)
-	slope, middle := line(total, y)
-	var zz, zy float64
-	z := make([]float64, len(y))
-	for i := range y {
-		z[i] = withheld[i] - rate*total[i]
-		y[i] -= middle + slope*total[i] // bigger runs recall more, and bounce more: none of chance's doing
-		zz, zy = zz+z[i]*z[i], zy+z[i]*y[i]
-	}
-	b := zy / zz // something was withheld, and not everywhere: z is not 0
-	var spread float64
-	for i := range y {
-		e := z[i] * (y[i] - b*z[i]) / max(1e-9, 1-z[i]*z[i]/zz)
-		spread += e * e
-	}
-	half := Student95(float64(with-1)) * math.Sqrt(spread) / zz
-	return &Interval{Value: -b, Low: -b - half, High: -b + half, Known: true}
-}
-
-// line fits y = middle + slope·x by least squares.
-func line(x, y []float64) (slope, middle float64) {
-	mx, my := sum(x)/float64(len(x)), sum(y)/float64(len(y))
-	var xx, xy float64
-	for i := range x {
-		xx, xy = xx+(x[i]-mx)*(x[i]-mx), xy+(x[i]-mx)*(y[i]-my)
-	}
-	if xx > 0 {
-		slope = xy / xx
-	}
-	return slope, my - slope*mx
 }
 
 // ranked orders learnings by what they did for the first review.
@@ -236,30 +148,6 @@ func known(i Interval) *Interval {
 	return &i
 }
 
-func reliability(list []Decided) Reliability {
-	judged := make([]Judged, len(list))
-	right := 0.0
-	for i, d := range list {
-		judged[i] = d.Judged
-		if d.Right {
-			right++
-		}
-	}
-	c := Calibrate(judged)
-	r := Reliability{Count: c.Count, Bins: []ReliableBin{}}
-	if c.Count == 0 {
-		return r
-	}
-	right /= float64(c.Count)
-	base := right * (1 - right)
-	r.Brier, r.Right, r.Base = &c.Brier, &right, &base
-	for _, b := range c.Bins {
-		low, high := Wilson(int(math.Round(b.Right*float64(b.Count))), b.Count, z95)
-		r.Bins = append(r.Bins, ReliableBin{b, [2]float64{low, high}})
-	}
-	return r
-}
-
 // weeks counts by whole weeks back from today; what is left of the period at its
 // beginning is a short one.
 func weeks(h Feedback, o Options) (out []Week) {
@@ -274,7 +162,7 @@ func weeks(h Feedback, o Options) (out []Week) {
 				continue
 			}
 			w.Decided++
-			if !d.Right {
+			if d.Dismissed {
 				w.Dismissed++
 			}
 		}

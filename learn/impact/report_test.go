@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -17,71 +16,6 @@ import (
 )
 
 var reportedAt = time.Date(2026, 3, 31, 12, 0, 0, 0, time.UTC)
-
-// trial plays runs that recall 1 to 8 learnings, of which each is withheld by itself.
-// A learning given raises the chance of a first pass by effect; big runs recall more
-// and pass less.
-func trial(rng *rand.Rand, runs int, rate, effect float64) (list []record.Outcome) {
-	for range runs {
-		ids := make([]int64, 1+rng.IntN(8))
-		for i := range ids {
-			ids[i] = rng.Int64N(40) + 1
-		}
-		var o record.Outcome
-		o.Given, o.Withheld = Withhold(ids, rate, rng)
-		o.FirstPass = rng.Float64() < 0.5-0.04*float64(len(ids))+effect*float64(len(o.Given))
-		if !o.FirstPass {
-			o.Bounces = 1 + rng.IntN(2)
-		}
-		list = append(list, o)
-	}
-	return list
-}
-
-// The pooled interval holds the truth about as often as it says, with few runs and
-// with many, and does not take for an effect that bigger runs do worse.
-func TestPooledCovers(t *testing.T) {
-	t.Parallel()
-	rng := rand.New(rand.NewPCG(5, 6))
-	for _, c := range []struct {
-		runs   int
-		effect float64
-	}{{40, 0}, {300, 0}, {300, 0.06}} {
-		const rounds = 1000
-		held, told, sumOf := 0, 0, 0.0
-		for range rounds {
-			i := overall(trial(rng, c.runs, 0.1, c.effect)).FirstPass
-			if i == nil {
-				continue
-			}
-			told++
-			sumOf += i.Value
-			if i.Low <= c.effect && c.effect <= i.High {
-				held++
-			}
-		}
-		if told < rounds*9/10 {
-			t.Errorf("%+v: told in %d of %d rounds only", c, told, rounds)
-		}
-		near(t, fmt.Sprintf("%+v: coverage", c), float64(held)/float64(told), 0.95, 0.03)
-		near(t, fmt.Sprintf("%+v: mean", c), sumOf/float64(told), c.effect, 0.02)
-	}
-}
-
-func TestPooledKnowsNothing(t *testing.T) {
-	t.Parallel()
-	few := []record.Outcome{{Given: []int64{1}}, {Withheld: []int64{1}}, {}}
-	if o := overall(few); o.FirstPass != nil || o.Runs != 2 || o.Given != 1 || o.Withheld != 1 {
-		t.Errorf("got %+v", o)
-	}
-	var none []record.Outcome
-	for range 50 {
-		none = append(none, record.Outcome{Given: []int64{1, 2}})
-	}
-	if o := overall(none); o.FirstPass != nil || o.Bounces != nil || o.Dismissed != nil {
-		t.Errorf("nothing was withheld, but %+v", o)
-	}
-}
 
 // Most useful first, then those of which too little is known.
 func TestRanked(t *testing.T) {
@@ -105,18 +39,11 @@ func TestRanked(t *testing.T) {
 	}
 }
 
-func TestReliabilityAndWeeks(t *testing.T) {
+func TestWeeks(t *testing.T) {
 	t.Parallel()
-	at := func(days int, confidence float64, right bool) Decided {
-		return Decided{Judged{"style", confidence, right}, reportedAt.AddDate(0, 0, -days)}
-	}
-	rep := Of(nil, Feedback{Decided: []Decided{at(0, 0.9, true), at(1, 0.9, true), at(2, 0.9, false), at(8, 0.2, false), at(40, 0.2, false), at(-1, 0.2, false)},
-		Suppressed: []time.Time{at(1, 0, false).At, at(1, 0, false).At, at(40, 0, false).At}}, Options{Days: 10, Now: reportedAt})
-	c := rep.Calibration
-	if c.Count != 4 || *c.Right != 0.5 || *c.Base != 0.25 || len(c.Bins) != 2 || c.Bins[1].Interval[0] >= 2.0/3 || c.Bins[1].Interval[1] <= 2.0/3 {
-		t.Errorf("got %+v", c)
-	}
-	near(t, "Brier", *c.Brier, (0.01+0.01+0.81+0.04)/4, 1e-9)
+	at := func(days int, dismissed bool) Decided { return Decided{dismissed, reportedAt.AddDate(0, 0, -days)} }
+	rep := Of(nil, Feedback{Decided: []Decided{at(0, false), at(1, false), at(2, true), at(8, true), at(40, true), at(-1, true)},
+		Suppressed: []time.Time{at(1, true).At, at(1, true).At, at(40, true).At}}, Options{Days: 10, Now: reportedAt})
 	want := []Week{{From: "2026-03-22", Decided: 1, Dismissed: 1}, {From: "2026-03-25", Decided: 3, Dismissed: 1, Suppressed: 2}}
 	if diff := cmp.Diff(want, rep.Weeks, cmpopts.IgnoreFields(Week{}, "Interval")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -131,7 +58,7 @@ func TestReliabilityAndWeeks(t *testing.T) {
 		t.Errorf("from %s to %s", rep.From, rep.To)
 	}
 	empty := Of(nil, Feedback{}, Options{Days: 10, Now: reportedAt})
-	if empty.Calibration.Brier != nil || empty.Weeks[0].Interval != nil {
+	if empty.Weeks[0].Interval != nil {
 		t.Errorf("got %+v", empty)
 	}
 }

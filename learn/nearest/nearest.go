@@ -141,16 +141,11 @@ func (r *Refusals) Held(f *pipeline.Finding) (why string, asked float64) {
 	}
 	words := text.KeyWords(f.Message)
 	norm := r.norm(words)
-	if norm == 0 {
-		return "", 0
-	}
 	likeness := make([]float64, len(r.list))
 	acted := 0.0 // how near the nearest is that people acted on
 	for i := range r.list {
 		d := &r.list[i]
-		if d.norm > 0 {
-			likeness[i] = r.common(words, d.words) / (norm * d.norm)
-		}
+		likeness[i] = r.common(words, d.words) / max(1e-9, norm*d.norm)
 		if !d.Dismissed {
 			acted = max(acted, likeness[i])
 		}
@@ -175,13 +170,14 @@ func (r *Refusals) Held(f *pipeline.Finding) (why string, asked float64) {
 // common is what two sorted lists of words have in common.
 func (r *Refusals) common(a, b []string) (sum float64) {
 	for i, k := 0, 0; i < len(a) && k < len(b); {
-		switch c := cmp.Compare(a[i], b[k]); {
-		case c == 0:
+		c := cmp.Compare(a[i], b[k])
+		if c == 0 {
 			sum += r.idf[a[i]] * r.idf[a[i]]
-			i, k = i+1, k+1
-		case c < 0:
+		}
+		if c <= 0 {
 			i++
-		default:
+		}
+		if c >= 0 {
 			k++
 		}
 	}

@@ -140,18 +140,17 @@ func (f *finder) add(out []*Project, from string, all map[string]named, variable
 			found = append(found, "${{ job.services."+label+".ports"+quoted+" }}", port)
 		}
 		found = append(found, "@"+label+":", "@localhost:", "//"+label+":", "//localhost:", "@"+label+"/", "@localhost/") // a job in a container finds it by name
-		if len(out) == maxServices || slices.ContainsFunc(out, func(p *Project) bool { return p.Manager == "the service "+kind }) {
+		if len(out) == 10 || slices.ContainsFunc(out, func(p *Project) bool { return p.Manager == "the service "+kind }) {
 			continue
 		}
 		p := &Project{Manager: "the service " + kind, Dir: ".", From: from, Inputs: []string{from}}
 		at := fmt.Sprintf("AT=%s/services/%s PORT=%s LOG=/tmp/%[2]s.log\n", env, kind, port)
 		p.steps = []string{"set -e\n" + exports(cmp.Or(all[label].Env, all[label].Environment)) + "mkdir -p " + env + "/services\n" + at + s.prepare}
 		p.start = at + "( " + s.start + "\n) || fails " + kind + "\n"
-		switch {
-		case !known:
+		if !known {
 			p.Lacks = fmt.Sprintf("%s runs it beside the tests; Forge starts %s, if the server has them: what needs another fails or is skipped, unless tests.commands start it",
 				from, strings.Join(sorted(services), ", "))
-		case f.host.Tools[s.tool] == "":
+		} else if f.host.Tools[s.tool] == "" {
 			p.Lacks = fmt.Sprintf("%s runs it beside the tests, and it is not on the server: %s", from, s.install)
 		}
 		out = append(out, p)
@@ -193,7 +192,7 @@ func (s service) portOf(ports []any) string {
 	own := strconv.Itoa(s.port)
 	for _, p := range ports {
 		outside, inside, two := strings.Cut(strings.TrimSuffix(fmt.Sprint(p), "/tcp"), ":")
-		if two && inside == own && isNumber(outside) {
+		if _, err := strconv.ParseUint(outside, 10, 16); two && inside == own && err == nil {
 			return outside
 		}
 	}
@@ -202,8 +201,6 @@ func (s service) portOf(ports []any) string {
 
 // joins reports whether a variable says where programs are.
 func joins(key string) bool { return key == "PATH" || key == "HOME" || key == "PYTHONPATH" }
-
-func isNumber(s string) bool { _, err := strconv.ParseUint(s, 10, 16); return err == nil }
 
 func sorted[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
 
@@ -228,9 +225,6 @@ func exports(v any) (out string) {
 	return out
 }
 
-// maxServices is how many run beside the tests of one repository.
-const maxServices = 10
-
 // isWorkflow reports whether a file is a workflow of GitHub Actions.
 func isWorkflow(name string) bool {
 	ext := path.Ext(name)
@@ -239,23 +233,19 @@ func isWorkflow(name string) bool {
 
 // isCompose reports whether a file at the top says what runs beside the repository's program.
 func isCompose(name string) bool {
-	switch name {
-	case "compose.yml", "compose.yaml", "docker-compose.yml", "docker-compose.yaml":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"compose.yml", "compose.yaml", "docker-compose.yml", "docker-compose.yaml"}, name)
 }
 
 // startScript is what runs before each command, "" for nothing.
 func (p *Plan) startScript() string {
-	var all strings.Builder
+	all := ""
 	for _, one := range p.Services {
 		if one.Lacks == "" {
-			all.WriteString(one.start)
+			all += one.start
 		}
 	}
-	if all.Len() == 0 {
-		return ""
+	if all == "" {
+		return all
 	}
-	return startHead + all.String() + `exec "$@"` + "\n"
+	return startHead + all + `exec "$@"` + "\n"
 }

@@ -79,18 +79,8 @@ const (
 // New makes a store.
 func New(o Options) *Store {
 	l := &o.Limits
-	if l.Packed == 0 {
-		l.Packed = 4 << 30
-	}
-	if l.Unpacked == 0 {
-		l.Unpacked = 12 << 30
-	}
-	if l.Files == 0 {
-		l.Files = 1_000_000
-	}
-	if l.Time == 0 {
-		l.Time = 30 * time.Minute
-	}
+	l.Packed, l.Unpacked = cmp.Or(l.Packed, 4<<30), cmp.Or(l.Unpacked, 12<<30)
+	l.Files, l.Time = cmp.Or(l.Files, 1_000_000), cmp.Or(l.Time, 30*time.Minute)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -236,7 +226,7 @@ func (s *Store) pull(ctx context.Context, ref name.Reference) (kept, error) {
 	defer os.RemoveAll(dir)
 	files := mutate.Extract(found)
 	defer files.Close()
-	if err := s.unpack(ctx, files, dir); err != nil {
+	if err := s.unpack(files, dir); err != nil {
 		return k, fmt.Errorf("unpack the image %s: %w", ref.Name(), err)
 	}
 	err = errors.Join(os.Chmod(dir, 0o755), os.Rename(dir, s.dir(k.Digest)))
@@ -247,7 +237,7 @@ func (s *Store) pull(ctx context.Context, ref name.Reference) (kept, error) {
 }
 
 // unpack writes files into a directory. Everybody may read them, and nobody write them.
-func (s *Store) unpack(ctx context.Context, files io.Reader, dir string) error {
+func (s *Store) unpack(files io.Reader, dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
@@ -261,9 +251,6 @@ func (s *Store) unpack(ctx context.Context, files io.Reader, dir string) error {
 			return err
 		}
 		if err != nil {
-			return err
-		}
-		if err := ctx.Err(); err != nil {
 			return err
 		}
 		if count++; count > s.o.Limits.Files {

@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"cmp"
 	"fmt"
 	"html/template"
 	"math"
@@ -30,14 +29,11 @@ type worthData struct {
 	Periods     []int
 	Report      impact.Report
 	Memory      forestRow
-	Overall     []forestRow
 	ByLearning  []forest
 	Few         []impact.Ranked // with too few runs to tell
 	MoreFew     int
 	ByChance    string
-	Diagram     template.HTML
 	Dismissals  chart
-	Undecided   bool // nobody decided on a finding
 	JSON, Plain string
 }
 
@@ -103,19 +99,9 @@ func conceal(rep *impact.Report, v Viewer) {
 
 func learningView(rep impact.Report, c choice, days int) worthData {
 	d := worthData{Choice: c, Days: days, Periods: metrics.Periods(), Report: rep,
-		Diagram: reliabilityDiagram(rep.Calibration), Dismissals: dismissals(rep.Weeks),
-		Undecided: rep.Calibration.Count == 0, JSON: insightsURL("/insights/learning", c.Repo, days, "json"), Plain: insightsURL("/insights", c.Repo, 0, "")}
+		Dismissals: dismissals(rep.Weeks), JSON: insightsURL("/insights/learning", c.Repo, days, "json"), Plain: insightsURL("/insights", c.Repo, 0, "")}
 	d.Memory = forestRow{Name: "first review approved", Good: "more is better", Interval: rep.Memory.FirstPass, Share: true, Better: 1}
 	d.Memory.Scale = forestScale([]forestRow{d.Memory})
-	o := rep.Overall
-	d.Overall = []forestRow{
-		{Name: "first review approved", Good: "more is better", Interval: o.FirstPass, Share: true, Better: 1},
-		{Name: "findings that people dismissed", Good: "less is better", Interval: o.Dismissed, Share: true, Better: -1},
-		{Name: "bounces of a run", Good: "less is better", Interval: o.Bounces, Better: -1},
-	}
-	for i := range d.Overall {
-		d.Overall[i].Scale = forestScale(d.Overall[i : i+1])
-	}
 	known := slices.DeleteFunc(slices.Clone(rep.Learnings), func(r impact.Ranked) bool { return !r.Enough })
 	d.Few = slices.DeleteFunc(slices.Clone(rep.Learnings), func(r impact.Ranked) bool { return r.Enough })
 	if len(d.Few) > learningsShown {
@@ -234,37 +220,4 @@ func dismissals(weeks []impact.Week) chart {
 		c.Rows = append(c.Rows, row)
 	}
 	return c
-}
-
-// The reliability diagram: a square with what was said across and the
-// share that people acted on upwards.
-const (
-	squareAt   = 44 // its left and upper edge
-	squareSide = 280
-)
-
-// reliabilityDiagram draws the bins with their intervals against the diagonal, on
-// which confidence is what it says. The numbers stand in a table beside it.
-func reliabilityDiagram(c impact.Reliability) template.HTML {
-	const across = "confidence that the reviewer had"
-	if c.Count == 0 {
-		return ""
-	}
-	x := func(v float64) float64 { return squareAt + squareSide*max(0, min(1, v)) }
-	y := func(v float64) float64 { return squareAt + squareSide*(1-max(0, min(1, v))) - 30 }
-	var b strings.Builder
-	for i := range 6 {
-		v := float64(i) / 5
-		fmt.Fprintf(&b, `<path class="grid" d="M%.1f %.1fH%.1f"/><text x="%.1f" y="%.1f" text-anchor="end">%.0f %%</text><text x="%.1f" y="%.1f" text-anchor="middle">%.0f</text>`,
-			x(0), y(v), x(1), x(0)-6, y(v)+4, 100*v, x(v), y(0)+18, 100*v)
-	}
-	fmt.Fprintf(&b, `<path class="diagonal" d="M%.1f %.1fL%.1f %.1f"/>`, x(0), y(0), x(1), y(1))
-	most := slices.MaxFunc(c.Bins, func(a, b impact.ReliableBin) int { return cmp.Compare(a.Count, b.Count) }).Count
-	for _, bin := range c.Bins {
-		fmt.Fprintf(&b, `<path class="interval" d="M%.1f %.1fV%.1f"/><circle class="bin" cx="%.1f" cy="%.1f" r="%.1f"/>`,
-			x(bin.Said), y(bin.Interval[0]), y(bin.Interval[1]), x(bin.Said), y(bin.Right), 4+6*math.Sqrt(float64(bin.Count)/float64(most)))
-	}
-	fmt.Fprintf(&b, `<text class="name" x="%.1f" y="%.1f" text-anchor="middle">%s, %%</text>`, x(0.5), y(0)+38, across)
-	// Only numbers go into it, and words of this file.
-	return template.HTML(fmt.Sprintf(`<svg class="reliability" viewBox="0 0 %d %d" role="img" aria-label="Reliability: the share of findings that people acted on, by the %s; the numbers are in the table">%s</svg>`, squareAt+squareSide+14, squareAt+squareSide+14, across, b.String())) //nolint:gosec
 }

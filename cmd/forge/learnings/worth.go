@@ -69,9 +69,7 @@ func worthScreen(rep impact.Report) string {
 	fmt.Fprintf(&b, "What learning is worth in %s, %d days (%s to %s)\n\n", of, rep.Days, rep.From, rep.To)
 	b.WriteString(rep.Memory.Text())
 	b.WriteString(impact.LooksText(rep.Looks))
-	fmt.Fprintf(&b, "A learning more in a run, whichever (%d runs, %d learnings given, %d withheld at random):\n", v.Runs, v.Given, v.Withheld)
-	fmt.Fprintf(&b, "  first review approved  %s\n  bounces                %s\n  findings dismissed     %s\n\n", difference(v.FirstPass, true),
-		difference(v.Bounces, false), difference(v.Dismissed, true))
+	fmt.Fprintf(&b, "%d runs had learnings that fit: %d were given, %d withheld at random.\n\n", v.Runs, v.Given, v.Withheld)
 	enough := slices.IndexFunc(rep.Learnings, func(r impact.Ranked) bool { return !r.Enough })
 	if enough < 0 {
 		enough = len(rep.Learnings)
@@ -91,26 +89,8 @@ func worthScreen(rep impact.Report) string {
 		fmt.Fprintf(&b, "%d learning(s) with too few runs to tell; the nearest to it: learning %d, %d given, %d withheld.\n", len(rest),
 			rest[0].Learning, rest[0].Given, rest[0].Withheld)
 	}
-	if rep.Calibration.Brier == nil {
-		b.WriteString("\nPeople have not decided on any finding yet: the reviewer's confidence cannot be judged.\n")
-	}
-	b.WriteString(calibrationText(rep.Calibration))
 	b.WriteString(suppressedText(rep.Weeks))
 	return b.String()
-}
-
-// calibrationText shows how well the reviewer's confidence fits what people decided; "" when they
-// decided nothing.
-func calibrationText(c impact.Reliability) string {
-	if c.Brier == nil {
-		return ""
-	}
-	t := printing.Table("probability", "said", "people acted on", "95 %", "n")
-	for _, b := range c.Bins {
-		t.AppendRow(table.Row{fmt.Sprintf("%.1f–%.1f", b.From, b.To), fmt.Sprintf("%.0f %%", 100*b.Said), fmt.Sprintf("%.0f %%", 100*b.Right),
-			fmt.Sprintf("%.0f–%.0f %%", 100*b.Interval[0], 100*b.Interval[1]), b.Count})
-	}
-	return fmt.Sprintf("\nThe reviewer's confidence, against what people decided (Brier score %.3f, n %d; always saying %.0f %% would give %.3f):\n%s\n", *c.Brier, c.Count, 100**c.Right, *c.Base, t.Render())
 }
 
 // suppressedText shows by week what was held back, and what it may have spared people; ""

@@ -96,8 +96,7 @@ func feedbackIn(ctx context.Context, db *store.DB, o impact.Options, repos []str
 		}
 		for _, d := range nearest.Decisions(signals) {
 			if !d.At.Before(o.Since()) {
-				out.Decided = append(out.Decided, impact.Decided{At: d.At, Judged: impact.Judged{
-					Category: string(d.Finding.Category), Confidence: d.Finding.Confidence, Right: !d.Dismissed}})
+				out.Decided = append(out.Decided, impact.Decided{At: d.At, Dismissed: d.Dismissed})
 			}
 		}
 	}

@@ -2,7 +2,6 @@ package phase
 
 import (
 	"context"
-	"errors"
 
 	"forge/pipeline"
 	"forge/pipeline/image"
@@ -40,18 +39,15 @@ func (x *Executor) image(ctx context.Context, run *pipeline.Run) (pulled, error)
 	if ok && known.named == named {
 		return known, nil
 	}
-	r := pulled{named: named}
-	if x.o.Images == nil {
-		r.why = "this server pulls no images (`dependencies: off`, or there is no sandbox)"
-	} else {
+	r := pulled{named: named, why: "this server pulls no images (`dependencies: off`, or there is no sandbox)"}
+	if x.o.Images != nil {
+		r.why = ""
 		var err error
 		if r.image, err = x.o.Images(ctx, named); ctx.Err() != nil {
 			return r, ctx.Err()
 		} else if err != nil {
+			x.o.Log.Warn("pull an image", "run", run.ID, "image", named, "error", err)
 			r.why = err.Error()
-			if refused := (*image.RefusedError)(nil); !errors.As(err, &refused) {
-				x.o.Log.Warn("pull an image", "run", run.ID, "image", named, "error", err)
-			}
 		}
 	}
 	x.mu.Lock()
