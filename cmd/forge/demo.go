@@ -230,7 +230,8 @@ func answerDemo(d *display, gh *githubtest.Server, issue int, module, words stri
 	}
 }
 
-// demoSummary says what came of it, and fails unless the run was verified.
+// demoSummary says what came of it, and fails unless the run was verified, or waits for somebody
+// to read what a small model made.
 func demoSummary(ctx context.Context, d *display, s *server.Server, id int64) error {
 	run, err := s.DB.Load(ctx, id)
 	if err != nil {
@@ -251,6 +252,10 @@ func demoSummary(ctx context.Context, d *display, s *server.Server, id int64) er
 		d.say("pull request  %s", p.URL)
 	}
 	d.say("issue         %s", run.Task.URL)
+	if g := run.Gate(); g != nil && g.Guard != nil && g.Guard.Name == pipeline.GuardHuman {
+		d.say("The rest is a person's: on GitHub, who has read the change says so with a comment `/forge approve`.")
+		return nil
+	}
 	if run.State != pipeline.StateVerified {
 		return fmt.Errorf("the demo's run ended as %s: %s", run.State, run.Summary())
 	}

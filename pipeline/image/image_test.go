@@ -206,6 +206,10 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %q", named, err, want)
 		}
 	}
+	private := New(Options{Dir: filepath.Join(t.TempDir(), "images"), Hosts: []string{h.host}, Log: slog.New(slog.DiscardHandler)})
+	if _, err := private.Get(t.Context(), h.host+"/many"); err == nil || !strings.Contains(err.Error(), "is not a public address") {
+		t.Errorf("a registry that is listed and has a private address: %v", err)
+	}
 	outside := filepath.Join(t.TempDir(), "outside")
 	got, err := s.Get(t.Context(), h.push("sly", []tar.Header{
 		link("up", "../../../.."), link("root", "/"), link("host", outside), file("usr/bin/su", "x", 0o4755),

@@ -97,7 +97,7 @@ func TestDemoOfAnOwnModel(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, want := range []string{"openai/tiny-1b: it is asked for code alone", "is verified, iteration 1 of 5", "1 model calls"} {
+	for _, want := range []string{"openai/tiny-1b: it is asked for code alone", "nobody has read the change", "The rest is a person's", "1 model calls"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it does not say %q:\n%s", want, out)
 		}
