@@ -354,8 +354,8 @@ var protections = []protection{
 
 	// Images.
 	{"pipeline/image/image.go", `if !slices.Contains(s.o.Hosts, host) {`, `if !slices.Contains(s.o.Hosts, host) && false {`, "TestRefused"},
-	{"pipeline/image/image.go", `if !s.o.Local {`, `if false {`, "TestRefused"},
-	{"pipeline/image/image.go", `if left -= h.Size; left < 0 {`, `if false {`, "TestRefused"},
+	{"pipeline/image/image.go", `web.DialContext = registry.PublicDialer(net.DefaultResolver).DialContext`, `_ = net.DefaultResolver; _ = registry.PublicDialer`, "TestRefused"},
+	{"pipeline/image/image.go", `if left -= h.Size; left < 0 {`, `if left -= h.Size; left < -1<<62 {`, "TestRefused"},
 	{"pipeline/image/image.go", `_, err = io.Copy(io.Discard, files)`, `err = nil`, "TestRefused"},
 
 	// The pages.
