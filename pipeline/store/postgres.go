@@ -7,12 +7,16 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
 // schemaLock is the advisory lock that servers take to migrate one after the other.
 const schemaLock = applicationID
+
+// idleInTransaction is less than a lease lasts.
+const idleInTransaction = "10s"
 
 // openPostgres connects to a PostgreSQL database and migrates it.
 func openPostgres(ctx context.Context, address string, log *slog.Logger) (*DB, error) {
@@ -23,6 +27,12 @@ func openPostgres(ctx context.Context, address string, log *slog.Logger) (*DB, e
 	}
 	if cfg.ConnConfig.RuntimeParams["application_name"] == "" {
 		cfg.ConnConfig.RuntimeParams["application_name"] = "forge"
+	}
+	// A server that is cut off in the middle of a transaction leaves its locks behind, and whoever
+	// takes its runs over would wait for them until PostgreSQL finds the connection dead: two hours.
+	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, "SET idle_in_transaction_session_timeout = '"+idleInTransaction+"'")
+		return err
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {

@@ -3,11 +3,13 @@
 package store
 
 import (
+	"context"
 	"database/sql"
 	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"forge/pipeline/store/storetest"
 )
@@ -137,5 +139,40 @@ func TestBackupOfPostgres(t *testing.T) {
 	closeAfter(t, d)
 	if err := d.Backup(t.Context(), filepath.Join(t.TempDir(), "x")); err == nil || !strings.Contains(err.Error(), "pg_dump") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Covers reliability 2: the locks of a server that is cut off within a transaction are gone before
+// its leases run out, so that another one can take its runs over.
+func TestLocksOfTheCutOff(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	d, err := Open(ctx, storetest.Postgres(t), quiet())
+	must(t, err)
+	closeAfter(t, d)
+	conn, err := d.writer.Conn(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	var after string
+	if err := conn.QueryRowContext(ctx, "SHOW idle_in_transaction_session_timeout").Scan(&after); err != nil || after != idleInTransaction {
+		t.Errorf("a session may be idle in a transaction for %s, %v", after, err)
+	}
+	if _, err := conn.ExecContext(ctx, "SET idle_in_transaction_session_timeout = '200ms'; CREATE TABLE held (id INT); INSERT INTO held VALUES (1)"); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := conn.BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback() //nolint:errcheck // its session is ended
+	if _, err := tx.ExecContext(ctx, "UPDATE held SET id = 2"); err != nil {
+		t.Fatal(err)
+	}
+	waiting, stop := context.WithTimeout(ctx, 20*time.Second)
+	defer stop()
+	if _, err := d.writer.ExecContext(waiting, "UPDATE held SET id = 3"); err != nil {
+		t.Errorf("another one waits for the lock: %v", err)
 	}
 }
