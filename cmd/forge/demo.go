@@ -230,8 +230,7 @@ func answerDemo(d *display, gh *githubtest.Server, issue int, module, words stri
 	}
 }
 
-// demoSummary says what came of it, and fails unless the run was verified, or waits for somebody
-// to read what a small model made.
+// demoSummary says what came of it, and fails unless that is verified, or waits for a person to read it.
 func demoSummary(ctx context.Context, d *display, s *server.Server, id int64) error {
 	run, err := s.DB.Load(ctx, id)
 	if err != nil {

@@ -1,7 +1,6 @@
-// Package nearest says which findings people have refused before in other words: it compares a
-// new one with what they decided on, and holds back what is nearer to several refusals than to
-// anything that they acted on. It is pure and stores nothing: it is made anew from the signals
-// of a repository.
+// Package nearest says which findings people have refused before in other words: it compares a new one with what they
+// decided on, and holds back what is nearer to several refusals than to anything that they acted on. It is pure and
+// stores nothing: it is made anew from the signals of a repository.
 package nearest
 
 import (
@@ -27,8 +26,7 @@ type Decision struct {
 	At        time.Time        //
 }
 
-// How decisions count. The number of refusals and of decisions were chosen on 3,879 comments of AI
-// reviewers in 44 repositories (`fold` of the laboratory).
+// How decisions count; numbers were chosen on 3,879 comments in 44 repositories (`fold` of the laboratory).
 const (
 	enoughDecisions = 100  // of a repository, before anything is held back
 	enoughRefusals  = 4    // distinct ones, nearer than anything that people acted on
@@ -42,11 +40,10 @@ const (
 	tidyWeight      = 0.05
 )
 
-// Decisions returns what the latest signals of each key say about findings: a
-// dismissal against it; for it a suggestion that was applied or rewritten, or code that
-// a person mended in their own way. A dismissal without a word, or as a model read it, is
-// weak, and counts half. Where the code speaks against the words neither is known.
-// What was left as it is without a word says neither.
+// Decisions returns what the latest signals of each key say about findings: a dismissal against it; for it a suggestion
+// that was applied or rewritten, or code that a person mended in their own way. A dismissal without a word, or as a
+// model read it, is weak, and counts half. Where the code speaks against the words neither is known. What was left as it
+// is without a word says neither.
 func Decisions(signals []pipeline.Signal) []Decision {
 	var out []Decision
 	quiet, silent, of := map[int]bool{}, map[int64]float64{}, map[int64]float64{}
@@ -271,8 +268,7 @@ func shareBounds(p, n float64) (low, high float64) {
 	return max(0, (centre-half)/(1+z*z/n)), min(1, (centre+half)/(1+z*z/n))
 }
 
-// draw gives a number from 0 to 1 that belongs to a fingerprint (FNV-1a, mixed as in
-// MurmurHash3).
+// draw gives a number from 0 to 1 that belongs to a fingerprint (FNV-1a, mixed as in MurmurHash3).
 func draw(s string) float64 {
 	h := uint64(14695981039346656037)
 	for i := range len(s) {

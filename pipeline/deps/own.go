@@ -14,9 +14,8 @@ import (
 // settingsCommands are where a repository's settings for Forge have commands.
 const settingsCommands = "setup.commands"
 
-// own finds the commands by which the repository itself says how it is set up: its settings
-// for Forge, which come on top of what its ecosystems install, else those for other agents and
-// for development containers, which come in place of it.
+// own finds the commands by which the repository itself says how it is set up: its settings for Forge, which come on top
+// of what its ecosystems install, else those for other agents and for development containers, which come in place of it.
 func (f *finder) own(c Commit, set config.Setup) ([]*Project, error) {
 	if len(set.Commands) > 0 {
 		p := ownProject(settingsCommands, f.named(set.Commands), set.Commands)

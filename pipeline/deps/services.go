@@ -70,8 +70,7 @@ const (
 pg_ctl -D "$AT" -w -t 60 -l "$LOG" -o "-p $PORT -c listen_addresses=127.0.0.1 -c unix_socket_directories=/tmp -c fsync=off -c full_page_writes=off" start >/dev/null`
 )
 
-// startHead begins the script that runs before each command. A service that does not start is
-// told, and the command runs all the same.
+// startHead begins the script before each command. What does not start is told, and the command runs all the same.
 const startHead = `answers() { for i in $(seq 100); do (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null && return; sleep 0.1; done; return 1; }
 fails() { echo "$1, which CI runs beside the tests, did not start: $(tail -n 3 "$LOG" 2>/dev/null)" >&2; }
 `

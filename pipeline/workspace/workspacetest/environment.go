@@ -93,8 +93,7 @@ func (w *space) Use(_ context.Context, key string, env []string) error {
 	return w.show()
 }
 
-// show has the next command see the environment as it was made. The caller holds the command
-// lock.
+// show has the next command see the environment as it was made. The caller holds the command lock.
 func (w *space) show() error { return w.Show(w.shown, w.home()) }
 
 // places puts directories of this machine in the place of those that a sandbox shows.

@@ -1,11 +1,10 @@
-// Package workspacetest holds the workspace that most tests use. A suite of the laboratory
-// holds it and the one of package sandbox to the same.
+// Package workspacetest holds the workspace that most tests use. A suite of the laboratory holds it and the one of
+// package sandbox to the same.
 //
-// A [Spaces] opens work trees in a temporary directory: real files and real git, by the
-// code that a worker runs, but in the test's own process. Commands are the tests' own: they
-// are answered by a function or run directly, with neither bubblewrap nor limits. Environments
-// are made and kept for as long as the test, and copied to where they are used. What only
-// the sandbox can show (isolation, limits, the way to registries) is not here.
+// A [Spaces] opens work trees in a temporary directory: real files and real git, by the code that a worker runs, but in
+// the test's own process. Commands are the tests' own: they are answered by a function or run directly, with neither
+// bubblewrap nor limits. Environments are made and kept for as long as the test, and copied to where they are used. What
+// only the sandbox can show (isolation, limits, the way to registries) is not here.
 package workspacetest
 
 import (
@@ -192,8 +191,7 @@ func (w *space) unprivileged(cmd *exec.Cmd) error {
 	})
 }
 
-// env is a command's environment: what the sandbox would tell it, with this machine's
-// build cache, and more variables.
+// env is a command's environment: what the sandbox would tell it, with this machine's build cache, and more variables.
 func (w *space) env(more []string) []string {
 	tmp := filepath.Join(w.dir, "tmp")
 	_ = os.MkdirAll(tmp, 0o755)
@@ -258,8 +256,7 @@ func isProgram(name string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// path finds Go and what the system has, as the sandbox does; no tool of a version manager
-// in somebody's home.
+// path finds Go and what the system has, as the sandbox does; no tool of a version manager in somebody's home.
 var path = sync.OnceValue(func() string {
 	const system = "/usr/local/bin:/usr/bin:/bin"
 	if bin, err := exec.LookPath("go"); err == nil {
