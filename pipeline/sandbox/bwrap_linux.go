@@ -139,14 +139,14 @@ func (w *worker) boxArgs(c workspace.Command, dir string) ([]string, []layered) 
 
 // system are the arguments by which a command sees programs: the server's, or those of an image.
 func (w *worker) system() []string {
-	args := []string{"--dir", "/etc"}
+	own := []string{"--dir", "/etc"}
 	for _, name := range ownEtc {
-		args = append(args, "--ro-bind", filepath.Join(w.Etc, name), "/etc/"+name)
+		own = append(own, "--ro-bind", filepath.Join(w.Etc, name), "/etc/"+name)
 	}
 	if w.Root != "" {
-		return append(args, w.imageSystem()...)
+		return append(own, w.imageSystem()...)
 	}
-	args = append(args, "--ro-bind", "/usr", "/usr")
+	args := []string{"--ro-bind", "/usr", "/usr"}
 	for _, dir := range []string{"bin", "sbin", "lib", "lib32", "lib64"} {
 		if target, err := os.Readlink("/" + dir); err == nil && strings.TrimPrefix(target, "/") == "usr/"+dir {
 			args = append(args, "--symlink", "usr/"+dir, "/"+dir)
@@ -154,6 +154,7 @@ func (w *worker) system() []string {
 			args = append(args, "--ro-bind", "/"+dir, "/"+dir)
 		}
 	}
+	args = append(args, own...)
 	for _, glob := range etcShared {
 		names, _ := filepath.Glob("/etc/" + glob) // fails for a bad pattern alone
 		for _, name := range names {
