@@ -41,7 +41,7 @@ const (
 )
 
 // Decisions returns what the latest signals of each key say about findings: a dismissal against it; for it a suggestion
-// that was applied or rewritten, or code that a person mended in their own way. A dismissal without a word, or as a
+// that was applied or rewritten, or code that a person fixed in their own way. A dismissal without a word, or as a
 // model read it, is weak, and counts half. Where the code speaks against the words neither is known. What was left as it
 // is without a word says neither.
 func Decisions(signals []pipeline.Signal) []Decision {

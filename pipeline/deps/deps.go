@@ -240,7 +240,7 @@ func (p *Plan) key(texts map[string][]byte) string {
 		fmt.Fprintf(sum, "%s %q\n", tool, p.host.Tools[tool])
 	}
 	for _, one := range p.every() {
-		fmt.Fprintf(sum, "%s %q %q %q %q %q %q\n", one.Manager, one.Dir, one.Lacks, one.steps, one.use, one.stage, one.ahead)
+		fmt.Fprintf(sum, "%s %q %q %q %q %q %q %q\n", one.Manager, one.Dir, one.Lacks, one.steps, one.use, one.stage, one.ahead, one.start)
 	}
 	for _, name := range p.Inputs() {
 		fmt.Fprintf(sum, "%q %d\n%s", name, len(texts[name]), texts[name])

@@ -102,14 +102,18 @@ func copilotSteps(text []byte) (out []string) {
 			if step.Directory != "" && !strings.Contains(step.Directory, "${{") {
 				run = "cd " + quote(step.Directory) + " && {\n" + run + "\n}"
 			}
-			for _, env := range []map[string]any{step.Env, job.Env, workflow.Env} {
-				for _, key := range sortedKeys(env) {
-					if value := fmt.Sprint(env[key]); !strings.Contains(value, "${{") {
-						run = "export " + key + "=" + quote(value) + "\n" + run
-					}
-				}
-			}
+			run = exports(workflow.Env) + exports(job.Env) + exports(step.Env) + run
 			out = append(out, run)
+		}
+	}
+	return out
+}
+
+// exports are commands that set variables, except to expressions of the workflow.
+func exports(env map[string]any) (out string) {
+	for _, key := range sortedKeys(env) {
+		if value := fmt.Sprint(env[key]); !strings.Contains(value, "${{") {
+			out += "export " + key + "=" + quote(value) + "\n"
 		}
 	}
 	return out

@@ -18,13 +18,13 @@ type service struct {
 	images  []string // whose names end so
 	tool    string   // as [ToolScript] names it
 	install string
-	port    int    // that it has by itself
+	port    int    // its default
 	prepare string // for a shell, once; AT is its directory, PORT its port, and the variables of the image are there
 	start   string // before each command
 }
 
-// services are those that Forge starts. Nothing is written through to the disk: a command's end
-// ends them, and what they hold lives as long as the work tree that it belongs to.
+// services are those that Forge starts. They end with the command that they were started for; their data
+// stays for the next command, and need not survive a crash of the machine.
 var services = map[string]service{
 	"postgres": {
 		images: []string{"postgres", "postgresql", "postgis"}, tool: "postgres", install: "apt-get install postgresql", port: 5432,
@@ -75,8 +75,8 @@ const startHead = `answers() { for i in $(seq 100); do (exec 3<>"/dev/tcp/127.0.
 fails() { echo "$1, which CI runs beside the tests, did not start: $(tail -n 3 "$LOG" 2>/dev/null)" >&2; }
 `
 
-// named are a service's settings in a file of a CI system or of a compose file.
-type named struct {
+// declared is a service as a workflow or a compose file declares it.
+type declared struct {
 	Image       string
 	Env         any // a map, or a list of KEY=value
 	Environment any
@@ -95,7 +95,7 @@ func (f *finder) services() (out []*Project) {
 			Env  map[string]any
 			Jobs map[string]struct {
 				Env      map[string]any
-				Services map[string]named
+				Services map[string]declared
 				Steps    []struct{ Env map[string]any }
 			}
 		}
@@ -107,7 +107,7 @@ func (f *finder) services() (out []*Project) {
 			for _, step := range workflow.Jobs[job].Steps {
 				all = append(all, step.Env)
 			}
-			out = f.add(out, name, workflow.Jobs[job].Services, all)
+			out = f.addServices(out, name, workflow.Jobs[job].Services, all)
 		}
 	}
 	if len(out) > 0 {
@@ -115,17 +115,17 @@ func (f *finder) services() (out []*Project) {
 	}
 	for _, name := range f.files {
 		if isCompose(name) {
-			var compose struct{ Services map[string]named }
+			var compose struct{ Services map[string]declared }
 			if untrusted.YAML(f.text[name], &compose) == nil {
-				out = f.add(out, name, compose.Services, nil)
+				out = f.addServices(out, name, compose.Services, nil)
 			}
 		}
 	}
 	return out
 }
 
-// add adds services that are not there yet, and what variables say of those of the job.
-func (f *finder) add(out []*Project, from string, all map[string]named, variables []map[string]any) []*Project {
+// addServices adds those that are not there yet, and the variables by which the job finds them.
+func (f *finder) addServices(out []*Project, from string, all map[string]declared, variables []map[string]any) []*Project {
 	var found []string // what variables may say of a service, and what it is here
 	added := len(out)
 	for _, label := range sorted(all) {
@@ -144,7 +144,7 @@ func (f *finder) add(out []*Project, from string, all map[string]named, variable
 		}
 		p := &Project{Manager: "the service " + kind, Dir: ".", From: from, Inputs: []string{from}}
 		at := fmt.Sprintf("AT=%s/services/%s PORT=%s LOG=/tmp/%[2]s.log\n", env, kind, port)
-		p.steps = []string{"set -e\n" + exports(cmp.Or(all[label].Env, all[label].Environment)) + "mkdir -p " + env + "/services\n" + at + s.prepare}
+		p.steps = []string{"set -e\n" + exports(asMap(cmp.Or(all[label].Env, all[label].Environment))) + "mkdir -p " + env + "/services\n" + at + s.prepare}
 		p.start = at + "( " + s.start + "\n) || fails " + kind + "\n"
 		if !known {
 			p.Lacks = fmt.Sprintf("%s runs it beside the tests; Forge starts %s, if the server has them: what needs another fails or is skipped, unless tests.commands start it",
@@ -159,12 +159,12 @@ func (f *finder) add(out []*Project, from string, all map[string]named, variable
 	}
 	here := strings.NewReplacer(found...)
 	for _, vars := range variables {
-		for _, key := range sorted(vars) {
+		for _, key := range sortedKeys(vars) {
 			value := here.Replace(fmt.Sprint(vars[key]))
 			if _, ok := all[value]; ok {
 				value = "localhost"
 			}
-			if isVariable(key) && !joins(key) && !strings.Contains(value, "${{") {
+			if !isSearchPath(key) && !strings.Contains(value, "${{") {
 				out[added].use = append(out[added].use, key+"="+value)
 			}
 		}
@@ -198,28 +198,21 @@ func (s service) portOf(ports []any) string {
 	return own
 }
 
-// joins reports whether a variable says where programs are.
-func joins(key string) bool { return key == "PATH" || key == "HOME" || key == "PYTHONPATH" }
+// isSearchPath reports whether a variable says where programs and libraries are: here they are elsewhere.
+func isSearchPath(key string) bool { return key == "PATH" || key == "HOME" || key == "PYTHONPATH" }
 
 func sorted[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
 
-// exports are commands that set the variables of an image.
-func exports(v any) (out string) {
-	set := func(key, value string) {
-		if isVariable(key) && !joins(key) && !strings.Contains(value, "${{") {
-			out += "export " + key + "=" + quote(value) + "\n"
-		}
+// asMap reads variables that a compose file may also write as a list of KEY=value.
+func asMap(v any) map[string]any {
+	if m, ok := v.(map[string]any); ok {
+		return m
 	}
-	switch v := v.(type) {
-	case map[string]any:
-		for _, key := range sorted(v) {
-			set(key, fmt.Sprint(v[key]))
-		}
-	case []any:
-		for _, one := range v {
-			key, value, _ := strings.Cut(fmt.Sprint(one), "=")
-			set(key, value)
-		}
+	out := map[string]any{}
+	list, _ := v.([]any)
+	for _, one := range list {
+		key, value, _ := strings.Cut(fmt.Sprint(one), "=")
+		out[key] = value
 	}
 	return out
 }
@@ -243,8 +236,8 @@ func (p *Plan) startScript() string {
 			all += one.start
 		}
 	}
-	if all == "" {
-		return all
+	if all != "" {
+		all = startHead + all + `exec "$@"` + "\n"
 	}
-	return startHead + all + `exec "$@"` + "\n"
+	return all
 }

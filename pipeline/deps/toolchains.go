@@ -19,8 +19,9 @@ all="go node npm python3 cargo ruby bundle php java dotnet gradle mvn"
 for t in $all; do command -v $t >/dev/null && t $t; done; pip
 if command -v composer >/dev/null && p=$(COMPOSER_HOME=/tmp composer --version --no-ansi --no-plugins 2>/dev/null); then v composer "$p"; fi
 PATH=$PATH:/usr/sbin
+if command -v bash >/dev/null; then
 for t in redis-server memcached mysqld; do command -v $t >/dev/null && t $t; done
-for p in /usr/lib/postgresql/*/bin; do [ -x $p/initdb ] && v postgres "$($p/postgres --version)"; done
+for p in /usr/lib/postgresql/*/bin; do [ -x $p/initdb ] && v postgres "$($p/postgres --version)"; done; fi
 `
 	for _, dir := range toolchains {
 		at := quote(dir)

@@ -39,6 +39,7 @@ var tools = map[string]tool{
 	"chromium":                {install: "apt-get install chromium", inCI: true},
 	"prometheus":              {install: "apt-get install prometheus"},
 	"prometheus-alertmanager": {install: "apt-get install prometheus-alertmanager"},
+	"initdb":                  {install: "apt-get install postgresql", inCI: true, check: "ls /usr/lib/postgresql/*/bin/initdb"},
 	"git-http-backend":        {install: "apt-get install git", inCI: true, check: `test -x "$(git --exec-path)/git-http-backend"`},
 	"cargo":                   {install: "see https://rustup.rs"},
 	"mvn":                     {install: "apt-get install maven"},

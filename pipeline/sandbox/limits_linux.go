@@ -30,8 +30,8 @@ func (w *worker) limited(args []string) []string {
 	return slices.Concat([]string{w.Prlimit}, w.rlimits(), []string{"--"}, args)
 }
 
-// boxed is bubblewrap before a command, with its limits. An image may have no prlimit: there
-// bubblewrap inherits them, but for that of processes, which would count those of others.
+// boxed is bubblewrap before a command, with its limits. An image may lack prlimit: there bubblewrap
+// inherits all limits except the number of processes, which would also count those of other sandboxes.
 func (w *worker) boxed(args []string) []string {
 	box := []string{w.Bwrap, "--args", "3", "--"}
 	if w.Root == "" {

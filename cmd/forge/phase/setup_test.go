@@ -517,10 +517,7 @@ func TestSetupOfChange(t *testing.T) {
 // Covers D1: what CI runs beside the tests runs beside each command here, from what the server
 // has; what it does not have is told with the command that installs it.
 func TestServicesOfCI(t *testing.T) {
-	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
-	if len(found) == 0 {
-		t.Skip("needs PostgreSQL: apt-get install postgresql")
-	}
+	needs.Tools(t, "initdb")
 	b := sandboxed(t, map[string]string{".gitignore": "out\n", ".github/workflows/ci.yml": `on: [push, pull_request]
 jobs:
   test:
