@@ -73,6 +73,9 @@ func TestRules(t *testing.T) {
 		"what a script runs": {base: smallMake, command: "make test", edits: []string{"(n > 0) - (n < 0)", "n", "prove:\n" +
 			"\tpython3 prove.py\n", "prove:\n\t@true\n"},
 			want: []string{"changed passed make test"}},
+		"the script itself": {base: smallShell, command: "sh t.sh", edits: []string{"echo 3\n", "echo 4\n", `"$(sh sum.sh)" = 3`, "1"},
+			want: []string{"changed passed adds"}},
+		"what the script tests": {base: smallShell, command: "sh t.sh", edits: []string{"echo 3\n", "echo $((1 + 2))\n"}, ok: true},
 		"by chance": {base: smallShell, command: "sh t.sh", edits: []string{"echo 3\n",
 			"if [ -e mark ]; then echo 3; else touch mark; fi\n"},
 			want: []string{"failed adds: "}},

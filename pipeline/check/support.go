@@ -122,9 +122,9 @@ func (v *verdict) supports(ctx context.Context, tree Tree, b *baseView) error {
 	b.begun = b.started()
 	for _, e := range open {
 		tests, product := b.named(e, names.near)
-		_, begun := b.begun[e.name]
+		direct, begun := b.begun[e.name]
 		switch {
-		case begun && isCode(e.name) && !toolDirs.MatchString(e.name) && !supportNames.MatchString(e.name):
+		case begun && !direct && isCode(e.name) && !toolDirs.MatchString(e.name) && !supportNames.MatchString(e.name):
 			continue // what a script leads to may be what it tests
 		case begun && (isCode(e.name) || !product):
 			e.role = runner
@@ -324,7 +324,7 @@ func jsNames(from, lit, name string) bool {
 }
 
 // started follows the test commands through the files that they name to those that
-// these call and import. The value tells what a command names itself. Code of
+// these call and import. The value tells what a command starts itself. Code of
 // another directory is the product, where it is imported and not started.
 func (b *baseView) started() map[string]bool {
 	out := map[string]bool{}
@@ -343,7 +343,8 @@ func (b *baseView) started() map[string]bool {
 	}
 	for _, s := range b.v.head.suites {
 		for _, text := range b.commandTexts(s) {
-			found(true, s.dir, pathWord.FindAllString(text, -1))
+			found(true, s.dir, starts(text))
+			found(false, s.dir, pathWord.FindAllString(text, -1))
 		}
 	}
 	for len(todo) > 0 && len(out) < 200 {
@@ -370,6 +371,34 @@ func (b *baseView) started() map[string]bool {
 					}
 				}
 			}
+		}
+	}
+	return out
+}
+
+// interpreters start the file that their first argument names.
+var interpreters = []string{"sh", "bash", "dash", "zsh", "ksh", "python", "python3", "node", "deno", "bun", "ruby", "perl", "php", "pwsh", "exec", "env", "time", ".", "source"}
+
+// starts lists the programs that a line of a shell starts, by their paths, and the
+// scripts that it has an interpreter run.
+func starts(line string) []string {
+	var out []string
+	dir := "."
+	for _, simple := range strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(";&|\n(){}", r) }) {
+		words := strings.Fields(strings.NewReplacer(`"`, "", "'", "").Replace(simple))
+		for i, word := range words {
+			if i == 0 {
+				word = strings.TrimLeft(word, "@+-") // of a recipe
+			}
+			if word == "cd" && i+1 < len(words) {
+				dir = path.Join(dir, words[i+1])
+				break
+			}
+			if word == "" || word[0] == '-' || strings.Contains(word, "=") || slices.Contains(interpreters, path.Base(word)) {
+				continue
+			}
+			out = append(out, path.Join(dir, word))
+			break
 		}
 	}
 	return out
