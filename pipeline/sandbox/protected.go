@@ -5,30 +5,34 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"sync"
+	"unicode"
 
 	"forge/pipeline/glob"
 	"forge/pipeline/workspace"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 //go:embed protected.txt
 var protectedFile string
 
-// protectedPaths are those of protected.txt. A change to one needs an explicit opt-in by the
-// operator.
-var protectedPaths = sync.OnceValue(func() (globs []string) {
+// protectedPaths are those of protected.txt, and the names with a dot in front that are open. A
+// change to one needs an explicit opt-in by the operator.
+var protectedPaths = sync.OnceValues(func() (globs, open []string) {
+	into := &globs
 	for line := range strings.Lines(protectedFile) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-			globs = append(globs, line)
+		switch line = strings.TrimSpace(line); {
+		case line == "open:":
+			into = &open
+		case line != "" && !strings.HasPrefix(line, "#"):
+			*into = append(*into, folded(line))
 		}
 	}
-	return globs
+	return globs, open
 })
-
-// unprotected are the exceptions among them that cannot do harm: git itself and
-// editors only read them as lists of names.
-var unprotected = []string{"**/.gitignore", "**/.gitkeep"}
 
 // owned tells a refusal whose the path is.
 func owned(err error, owners map[string]string) error {
@@ -55,29 +59,33 @@ func taken(name string, files map[string]string) error {
 	return nil
 }
 
+// dotNames is the rule about names that begin with a dot.
+const dotNames = "**/.*/**"
+
 // checkProtected refuses a protected path. Extra globs protect more; one that names
-// a directory protects all that is in it. Allow opts in. Names are compared without
-// case, since GitHub's checkout on macOS and Windows does not distinguish them.
+// a directory protects all that is in it. Allow opts in. Names are compared as the file
+// systems compare them that do so most loosely.
 func checkProtected(name string, extra, allow []string) error {
-	lower := strings.ToLower(name)
+	plain := folded(name)
 	for _, pattern := range allow {
-		if matchGlob(strings.ToLower(pattern), lower) {
+		if matchGlob(folded(pattern), plain) {
 			return nil
 		}
 	}
 	for _, pattern := range extra {
-		if matchOver(strings.Trim(strings.ToLower(pattern), "/"), lower) {
+		if matchOver(strings.Trim(folded(pattern), "/"), plain) {
 			return &workspace.ProtectedError{Path: name, Rule: pattern, Repository: true}
 		}
 	}
-	for _, pattern := range unprotected {
-		if matchGlob(pattern, lower) {
-			return nil
+	rules, open := protectedPaths()
+	for _, rule := range rules {
+		if matchGlob(rule, plain) {
+			return &workspace.ProtectedError{Path: name, Rule: rule}
 		}
 	}
-	for _, rule := range protectedPaths() {
-		if matchGlob(strings.ToLower(rule), lower) {
-			return &workspace.ProtectedError{Path: name, Rule: rule}
+	for part := range strings.SplitSeq(plain, "/") {
+		if strings.HasPrefix(part, ".") && !slices.ContainsFunc(open, func(pattern string) bool { return matchGlob(pattern, part) }) {
+			return &workspace.ProtectedError{Path: name, Rule: dotNames}
 		}
 	}
 	return nil
@@ -124,18 +132,28 @@ func checkPath(name string) error {
 	return nil
 }
 
-// isDotGit reports whether some file system takes the name for ".git": without
-// case, with characters that HFS+ ignores, in NTFS' short form, or with what NTFS
-// drops at the end.
+// isDotGit reports whether some file system takes the name for ".git".
 func isDotGit(part string) bool {
-	clean := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 0x200c && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x206a && r <= 0x206f, r == 0xfeff:
-			return -1
+	name := folded(part)
+	return name == ".git" || name == "git~1" // NTFS' short form
+}
+
+// folded is a path as file systems compare names: without case and without what looks alike
+// (macOS), without characters that are not seen (HFS+), without the dots, blanks and streams at
+// the end of an element (NTFS).
+func folded(name string) string {
+	parts := strings.Split(strings.ToLower(norm.NFKD.String(name)), "/")
+	for i, part := range parts {
+		part = strings.Map(func(r rune) rune {
+			if unicode.In(r, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
+				return -1
+			}
+			return r
+		}, part)
+		if part, _, _ = strings.Cut(part, ":"); strings.Trim(part, ".") != "" {
+			part = strings.TrimRight(part, ". ")
 		}
-		return r
-	}, strings.ToLower(part))
-	clean, _, _ = strings.Cut(clean, ":")
-	clean = strings.TrimRight(clean, ". ")
-	return clean == ".git" || clean == "git~1"
+		parts[i] = part
+	}
+	return strings.Join(parts, "/")
 }

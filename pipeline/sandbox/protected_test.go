@@ -3,9 +3,11 @@ package sandbox
 import (
 	_ "embed"
 	"errors"
-	"forge/pipeline/workspace"
+	"slices"
 	"strings"
 	"testing"
+
+	"forge/pipeline/workspace"
 )
 
 //go:embed testdata/protected.txt
@@ -31,7 +33,8 @@ func samples(t *testing.T) (refused, honest []string) {
 func TestProtectedPaths(t *testing.T) {
 	refused, honest := samples(t)
 	for _, name := range refused {
-		for _, spelling := range []string{name, strings.ToUpper(name), strings.ToLower(name)} {
+		for _, spelling := range []string{name, strings.ToUpper(name), strings.ToLower(name), strings.ReplaceAll(name, "s", "ſ"), strings.ReplaceAll(name, "fi", "ﬁ"),
+			strings.ReplaceAll(name, "/", "./"), name + ". ", name + "::$DATA", name[:1] + "\u200d" + name[1:], name + "\ufe0f"} {
 			var p *workspace.ProtectedError
 			if err := checkProtected(spelling, nil, nil); !errors.As(err, &p) {
 				t.Errorf("checkProtected(%q) = %v; want it refused", spelling, err)
@@ -49,24 +52,33 @@ func TestProtectedPaths(t *testing.T) {
 }
 
 // A rule without which each path would still be refused protects nothing, and one that
-// could be taken away without a test's failing guards nothing.
+// could be taken away without a test's failing guards nothing. So with what is open.
 func TestEveryProtectionIsNeeded(t *testing.T) {
-	refused, _ := samples(t)
-	needed := map[string]bool{}
-	for _, name := range refused {
-		var by []string
-		for _, rule := range protectedPaths() {
-			if matchGlob(strings.ToLower(rule), strings.ToLower(name)) {
-				by = append(by, rule)
+	refused, honest := samples(t)
+	rules, open := protectedPaths()
+	only := func(globs, names []string) map[string]bool {
+		out := map[string]bool{}
+		for _, name := range names {
+			if by := slices.DeleteFunc(slices.Clone(globs), func(g string) bool { return !matchGlob(g, folded(name)) }); len(by) == 1 {
+				out[by[0]] = true
 			}
 		}
-		if len(by) == 1 {
-			needed[by[0]] = true
-		}
+		return out
 	}
-	for _, rule := range protectedPaths() {
+	needed := only(rules, refused)
+	for _, rule := range rules {
 		if !needed[rule] {
 			t.Errorf("no path of testdata/protected.txt is refused by %q alone", rule)
+		}
+	}
+	var parts []string
+	for _, name := range honest {
+		parts = append(parts, strings.Split(name, "/")...)
+	}
+	needed = only(open, parts)
+	for _, name := range open {
+		if !needed[name] {
+			t.Errorf("no path of testdata/protected.txt is allowed by %q alone", name)
 		}
 	}
 }
