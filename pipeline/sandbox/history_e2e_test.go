@@ -46,7 +46,11 @@ func TestFalseAlarms(t *testing.T) {
 				t.Errorf("%s %s: %v", dir, sha, err)
 				continue
 			}
-			if found := g.leaks(l); len(found) > 0 {
+			found, err := g.leaks(t.Context(), l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(found) > 0 {
 				hits++
 				t.Logf("%s %.10s: %s:%d %s: %s, of %d", filepath.Base(filepath.Dir(dir)), sha, found[0].File, found[0].Line, found[0].Rule, found[0].Redacted, len(found))
 			}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -26,23 +27,28 @@ func Private() error {
 	return nil
 }
 
-// isolation is what a worker is started in that shares the server's user: namespaces of its
-// own without a network, without other processes, and without the files that hold secrets.
+// isolation is what a worker is started in: namespaces of its own without a network, without
+// other processes, and without the files that hold secrets.
 type isolation struct {
 	bwrap string
-	hide  []string // directories and files that hold secrets
+	as    *syscall.Credential // nil: the server's own user
+	hide  []string            // directories and files that hold secrets
 	show  []string // directories that are needed although they lie below such
 	work  string   // the one of these that it writes
 }
 
-// newIsolation is for a worker that is not another user, where there is a sandbox at all.
+// newIsolation is for where there is a sandbox at all. From another user than the server's, the
+// rights of files hide what is secret.
 func (m *Manager) newIsolation(o Options) *isolation {
-	if m.uid >= 0 || o.Unsafe || m.setup.Bwrap == "" {
+	if o.Unsafe || m.setup.Bwrap == "" {
 		return nil
 	}
-	f := &isolation{bwrap: m.setup.Bwrap, hide: o.Secrets, work: m.dir, show: slices.Concat([]string{m.dir}, o.Shown, m.setup.Toolchains)}
+	f := &isolation{bwrap: m.setup.Bwrap, as: m.credential()}
+	if f.as == nil {
+		f.hide, f.work, f.show = o.Secrets, m.dir, slices.Concat([]string{m.dir}, o.Shown, m.setup.Toolchains)
+	}
 	if err := f.works(); err != nil {
-		m.log.Warn("what works on repositories is not kept from the server's files: it has the same user, and namespaces cannot be had", "error", err)
+		m.log.Warn("what works on repositories is not kept from the server's network and, where it has the same user, its files: namespaces cannot be had", "error", err)
 		return nil
 	}
 	return f
@@ -109,6 +115,7 @@ func (f *isolation) works() error {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, f.bwrap, append(f.args(), "/bin/sh", "-c", "exit 0")...)
 	cmd.Env, cmd.Dir = []string{"PATH=/usr/bin:/bin"}, "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: f.as}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(out)))
 	}

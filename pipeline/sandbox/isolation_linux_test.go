@@ -131,6 +131,30 @@ func TestWorkerOfTheSameUser(t *testing.T) {
 	}
 }
 
+// Covers S2, S4: a worker that a root server gives another user has no network and no processes
+// of the server's either.
+func TestWorkerOfRoot(t *testing.T) {
+	needBwrap(t)
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, isolated := range []bool{true, false} {
+		m := newManager(t, Options{Dir: filepath.Join(openDir(t), "work"), Args: []string{workerArg, "peek", l.Addr().String(), strconv.Itoa(os.Getpid()), "/etc/shadow"}})
+		if !isolated {
+			m.isolation = nil
+		}
+		_, err := m.open(t.Context(), workspace.OpenOptions{Name: "x", Cache: "x"})
+		if found := strings.Contains(fmt.Sprint(err), "found: the network."); found == isolated {
+			t.Errorf("isolated %v: %v", isolated, err)
+		}
+	}
+}
+
 // What hides a worker from secrets hides what is around them, too, and nothing that
 // everybody lives on.
 func TestIsolationArguments(t *testing.T) {

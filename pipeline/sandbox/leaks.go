@@ -49,10 +49,13 @@ type edit struct {
 // inName is the place of a leak that is in a file's name.
 const inName = "the name of a file"
 
-// leaks looks through what would leave.
-func (g *Gateway) leaks(l leaving) []text.Leak {
+// leaks looks through what would leave, until nobody waits for it any more.
+func (g *Gateway) leaks(ctx context.Context, l leaving) ([]text.Leak, error) {
 	_, found := g.secrets.Text("the commit message", l.message)
 	for _, e := range l.edits {
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("look for secrets: %w", err)
+		}
 		name, hits := g.secrets.Text(inName, e.path) // the name that is told holds no secret
 		found = append(found, hits...)
 		in := g.secrets.Added(name, e.now, e.before)
@@ -61,7 +64,7 @@ func (g *Gateway) leaks(l leaving) []text.Leak {
 		}
 		found = append(found, in...)
 	}
-	return found
+	return found, nil
 }
 
 // withhold returns a *pipeline.Fault of the class secret for leaks that nobody has let
@@ -106,7 +109,11 @@ func (g *Gateway) checkCommit(ctx context.Context, git git, o workspace.CommitOp
 		}
 		l.edits = append(l.edits, edit{path: c.Path, now: c.Content, before: before[i]})
 	}
-	return withhold(g.leaks(l), o.Cleared)
+	found, err := g.leaks(ctx, l)
+	if err != nil {
+		return err
+	}
+	return withhold(found, o.Cleared)
 }
 
 // checkPush looks through all commits that the remote does not have yet: what one of
@@ -131,7 +138,11 @@ func (g *Gateway) checkPush(ctx context.Context, git git, o workspace.PushOption
 		if err != nil {
 			return fmt.Errorf("look through commit %s for secrets: %w", sha, err)
 		}
-		for _, leak := range g.leaks(l) {
+		leaks, err := g.leaks(ctx, l)
+		if err != nil {
+			return err
+		}
+		for _, leak := range leaks {
 			if !slices.Contains(found, leak) {
 				found = append(found, leak)
 			}

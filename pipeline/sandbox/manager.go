@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"forge/pipeline"
@@ -256,6 +257,14 @@ func (m *Manager) checkMount(what, dir string) error {
 		}
 	}
 	return nil
+}
+
+// credential is the worker's user; nil: this process' own.
+func (m *Manager) credential() *syscall.Credential {
+	if m.uid < 0 {
+		return nil
+	}
+	return &syscall.Credential{Uid: uint32(m.uid), Gid: uint32(m.gid)}
 }
 
 // unreachable returns the first directory on the way to dir, dir included, that a

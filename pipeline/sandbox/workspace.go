@@ -137,10 +137,7 @@ func (w *Workspace) start() error {
 	w.cmd = &exec.Cmd{
 		Path: pathOf(exe), Args: append([]string{"forge"}, w.m.args...), Dir: "/",
 		Env: workerEnv(w.m.setup.path()), ExtraFiles: []*os.File{exe}, Stderr: w.errs,
-		SysProcAttr: &syscall.SysProcAttr{Setpgid: true}, WaitDelay: time.Second,
-	}
-	if w.m.uid >= 0 {
-		w.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(w.m.uid), Gid: uint32(w.m.gid)}
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Credential: w.m.credential()}, WaitDelay: time.Second,
 	}
 	w.m.isolation.around(w.cmd)
 	group, err := w.enterGroup()
