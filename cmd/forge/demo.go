@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"forge/cmd/forge/dashboard/access"
 	"forge/cmd/forge/demo"
 	"forge/cmd/forge/server"
 	"forge/cmd/forge/settings"
@@ -128,7 +129,7 @@ func runDemo(cmd *cobra.Command, story demo.Story, own ownModel, keep bool) (err
 		return ctx.Err()
 	}
 	if keep {
-		d.say("\nForge's pages %s/runs/%d", s.PagesURL, id)
+		d.say("\nForge's pages %s", access.Entry(fmt.Sprintf("%s/runs/%d", s.PagesURL, id), s.PagesKey))
 		d.say("Everything keeps running; press Ctrl-C to end.")
 		<-ctx.Done()
 	}

@@ -43,7 +43,7 @@ func TestSubscriberOfARun(t *testing.T) {
 	ts := newServer(t, servertest.Options{Wire: func(o *server.Options) {
 		o.Config.Subscribers = []settings.Subscriber{{Name: "ci", URL: settings.NewSecret(program.URL), Secrets: settings.NewSecret("0123456789abcdef"), Private: true}}
 	}})
-	stream, err := http.Get(ts.Forge.PagesURL + "/events?repo=" + servertest.Repo)
+	stream, err := ts.Page("/events?repo=" + servertest.Repo)
 	if err != nil || stream.StatusCode != http.StatusOK || stream.Header.Get("Content-Type") != "text/event-stream" {
 		t.Fatalf("GET /events: %+v, %v", stream, err)
 	}

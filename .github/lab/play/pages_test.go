@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"forge/cmd/forge/dashboard/access"
 	"forge/cmd/forge/server/servertest"
 	"forge/lab/browsertest"
 	"forge/learn/metrics"
@@ -41,6 +42,8 @@ func TestBrowserEveryPage(t *testing.T) {
 		t.Fatal("there is no delivery")
 	}
 	b := browsertest.New(t)
+	b.Open(access.Entry(ts.Forge.PagesURL+"/", ts.Forge.PagesKey))
+	b.Until("the key is taken", `location.pathname === "/" && document.querySelector("nav") !== null`)
 	for _, page := range []struct{ name, path string }{
 		{"runs", "/"}, {"runs-verified", "/runs?state=verified"},
 		{"run-verified", "/runs/1"}, {"run-waiting", "/runs/2"}, {"events", "/runs/1/events"}, {"tape", "/runs/1/tape"},

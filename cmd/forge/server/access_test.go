@@ -10,6 +10,7 @@ import (
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -301,7 +302,16 @@ func TestAccessByDefault(t *testing.T) {
 		fmt.Fprint(w, v.Actor.Login, v.Local)
 	})))
 	defer srv.Close()
-	resp, err := http.Get(srv.URL)
+	key, err := os.ReadFile(filepath.Join(cfg.StateDir, "dashboard.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(key)))
+	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

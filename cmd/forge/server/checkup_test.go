@@ -35,7 +35,7 @@ func TestCheckupPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	suspended := func() bool {
-		resp, err := http.Get(ts.Forge.PagesURL + "/doctor")
+		resp, err := ts.Page("/doctor")
 		if err != nil {
 			t.Fatal(err)
 		}

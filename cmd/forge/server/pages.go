@@ -113,7 +113,7 @@ func (v viewer) MayWrite(ctx context.Context, repo string) (bool, error) {
 }
 
 // servePages serves the web pages: to people who sign in, on the router that
-// webhooks come to; to this machine, on an address of their own, because a proxy
+// webhooks come to; to who runs the server, on an address of their own, because a proxy
 // that passes webhooks on makes everybody look like this machine.
 func (s *Server) servePages(r *mux.Router, o Options) error {
 	door, err := newAccess(o.Config, s.GitHub.App, o.Log)
@@ -133,7 +133,7 @@ func (s *Server) servePages(r *mux.Router, o Options) error {
 			o.Log.Error("no web pages: set dashboard_listen to a free loopback address, or dashboard to off", "error", err)
 			return nil
 		}
-		s.PagesURL = "http://" + l.Addr().String()
+		s.PagesURL, s.PagesKey = "http://"+l.Addr().String(), door.Key()
 		s.local = newHTTPServer(door.Wrap(own), o.Log)
 		s.local.RegisterOnShutdown(s.endStreams)
 		s.serve(s.local, l)

@@ -30,6 +30,7 @@ type Server struct {
 	*App
 	URL      string // where webhooks come to
 	PagesURL string // of the web pages; "" without
+	PagesKey string // that they ask for; "" where people sign in
 
 	Hooks *webhook.Receiver
 	http  *http.Server

@@ -3,9 +3,9 @@
 // puts who asks into its context, where the pages find it with [From].
 //
 // There are three modes. Off: there are no pages. Local, the default: the pages are
-// for whoever sits at this machine, who sees and may do everything; a request must
-// come from loopback, through no proxy, and must call the server by a name that only
-// this machine has. GitHub: people sign in with GitHub, see what they can read there,
+// for whoever runs the server, who sees and may do everything; a request must
+// come from loopback, through no proxy, must call the server by a name that only
+// this machine has, and must bring a key that stands in a file of theirs. GitHub: people sign in with GitHub, see what they can read there,
 // and may change what they may write to, which is asked at the moment of the change.
 //
 // Reading order: access.go (the way of a request), local.go, cookie.go, signin.go
@@ -54,7 +54,11 @@ type signIn interface {
 type Options struct {
 	Mode      string         // Off, Local or GitHub; "": Local
 	GitHubURL string         // as in github.Options: where pictures of people come from; "": github.com
-	User      pipeline.Actor // who sits at this machine; of mode Local
+
+	// Of mode Local:
+	User    pipeline.Actor // who runs the server
+	Key     string         // that they show
+	KeyFile string         // where they find it
 
 	// Of mode GitHub:
 	PublicURL string // where people reach the server: https://HOST, or http://localhost
@@ -101,7 +105,11 @@ func New(o Options) (*Access, error) {
 	}
 	a := &Access{opts: o, log: o.Log, slots: make(chan struct{}, mostExchanges)}
 	switch o.Mode {
-	case Off, Local:
+	case Off:
+	case Local:
+		if len(o.Key) < 16 {
+			return nil, errors.New("dashboard with mode local: a key of 16 characters or more is needed")
+		}
 	case GitHub:
 		if err := a.withGitHub(); err != nil {
 			return nil, fmt.Errorf("dashboard with mode github: %w", err)
@@ -176,12 +184,18 @@ func (a *Access) Wrap(next http.Handler) http.Handler {
 			a.serve(w, r, next)
 			return
 		}
-		switch r.URL.Path {
-		case loginPath, callbackPath, logoutPath:
-			a.Refuse(w, r, http.StatusNotFound, "There is nobody to sign in: these pages are for who sits at this machine.")
-			return
+		switch {
+		case r.URL.Path == loginPath && r.Method == http.MethodPost:
+			a.unlock(w, r)
+		case strings.HasPrefix(r.URL.Path, staticPath):
+			next.ServeHTTP(w, with(r, &Viewer{}))
+		case !a.hasKey(r):
+			a.askForKey(w, r, "")
+		case r.URL.Path == loginPath, r.URL.Path == callbackPath, r.URL.Path == logoutPath:
+			a.Refuse(w, r, http.StatusNotFound, "There is nobody to sign in: these pages are for who runs the server.")
+		default:
+			next.ServeHTTP(w, with(r, &Viewer{Actor: a.opts.User, Local: true}))
 		}
-		next.ServeHTTP(w, with(r, &Viewer{Actor: a.opts.User, Local: true}))
 	})
 }
 

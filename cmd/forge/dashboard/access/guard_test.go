@@ -90,10 +90,10 @@ func TestCrossSite(t *testing.T) {
 	} {
 		for _, mode := range []string{Local, GitHub} {
 			d, host, origin := localTestAccess(t), "localhost:8080", "http://localhost:8080"
-			var header []string
+			header := []string{bearer}
 			if mode == GitHub {
 				d, host, origin = newTestAccess(t), "forge.example.com", publicURL
-				header = append(header, d.signIn("alice"))
+				header = []string{d.signIn("alice")}
 			}
 			header = append(header, "Host: "+host)
 			for _, line := range c.header {

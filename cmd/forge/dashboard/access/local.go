@@ -1,8 +1,13 @@
 package access
 
 import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
 	"net"
 	"net/http"
+	"net/url"
+	"strings"
 )
 
 // proxied are headers that proxies and tunnels add to what they pass on.
@@ -38,3 +43,53 @@ func whyNotHere(r *http.Request) string {
 	}
 	return ""
 }
+
+// keyCookie shows the browser's next requests the key: its digest, since a cookie goes to every
+// port of this machine.
+const keyCookie = "forge_key"
+
+// Key is what the pages ask for; "" where they are not of mode Local.
+func (a *Access) Key() string { return a.opts.Key }
+
+func digest(key string) string {
+	sum := sha256.Sum256([]byte("forge dashboard key: " + key))
+	return hex.EncodeToString(sum[:])
+}
+
+func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+
+// hasKey reports whether a request brings the key: every user of the machine can reach the address.
+func (a *Access) hasKey(r *http.Request) bool {
+	if key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+		return same(key, a.opts.Key)
+	}
+	for _, c := range r.CookiesNamed(keyCookie) {
+		if same(c.Value, digest(a.opts.Key)) {
+			return true
+		}
+	}
+	return false
+}
+
+// unlock takes the key and leads on to the page that was asked for.
+func (a *Access) unlock(w http.ResponseWriter, r *http.Request) {
+	if !same(strings.TrimSpace(r.PostFormValue("key")), a.opts.Key) {
+		a.askForKey(w, r, "That is not the key. ")
+		return
+	}
+	http.SetCookie(w, &http.Cookie{Name: keyCookie, Value: digest(a.opts.Key), Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode})
+	http.Redirect(w, r, relative(r.PostFormValue("to")), http.StatusSeeOther)
+}
+
+func (a *Access) askForKey(w http.ResponseWriter, r *http.Request, why string) {
+	d := pageData{Title: "Key", Key: true, Text: why + "These pages ask for a key, since every user of this machine can reach them. It is in " + a.opts.KeyFile +
+		"; programs send it as Authorization: Bearer KEY."}
+	if r.URL.Path != loginPath && !unsafe(r.Method) {
+		d.To = r.URL.RequestURI()
+	}
+	say(w, r, http.StatusUnauthorized, d)
+}
+
+// Entry is a page's address that answers the question for the key. What stands behind # stays in
+// the browser: it is sent to no server, and is in no log.
+func Entry(page, key string) string { return page + "#" + url.PathEscape(key) }

@@ -9,9 +9,13 @@ import (
 	"forge/pipeline"
 )
 
+const testKey = "the-key-of-the-pages"
+
+const bearer = "Authorization: Bearer " + testKey
+
 func localTestAccess(t *testing.T) *testAccess {
 	return newTestAccess(t, func(o *Options) {
-		*o = Options{Mode: Local, User: pipeline.Actor{Login: "ann"}, Clock: o.Clock}
+		*o = Options{Mode: Local, User: pipeline.Actor{Login: "ann"}, Key: testKey, KeyFile: "/state/dashboard.key", Clock: o.Clock}
 	})
 }
 
@@ -49,7 +53,7 @@ func TestLocal(t *testing.T) {
 		{"a proxy without a header", []string{"Host: 127.0.0.1:8080", "Proto: HTTP/1.0"}, 403},
 	} {
 		d := localTestAccess(t)
-		r := d.send("GET", "/runs", "", c.header...)
+		r := d.send("GET", "/runs", "", append(c.header, bearer)...)
 		body := text(t, r)
 		if r.StatusCode != c.want || d.hits != map[int]int{200: 1, 403: 0}[c.want] {
 			t.Errorf("%s: %d, %d hits, want %d: %s", c.name, r.StatusCode, d.hits, c.want, body)
@@ -67,9 +71,50 @@ func TestLocalHasNoSignIn(t *testing.T) {
 	t.Parallel()
 	d := localTestAccess(t)
 	for _, path := range []string{"/login", "/login/callback?code=x&state=", "/logout"} {
-		if r := d.send("GET", path, "", "Host: localhost"); r.StatusCode != http.StatusNotFound || d.hits > 0 {
+		if r := d.send("GET", path, "", "Host: localhost", bearer); r.StatusCode != http.StatusNotFound || d.hits > 0 {
 			t.Errorf("%s: %d, %d hits", path, r.StatusCode, d.hits)
 		}
+	}
+}
+
+// Every user of the machine reaches the address: who has no key sees nothing and changes
+// nothing, and who brings it once is known by the browser from then on.
+func TestLocalKey(t *testing.T) {
+	t.Parallel()
+	d := localTestAccess(t)
+	at := []string{"Host: localhost:8080"}
+	for name, header := range map[string][]string{
+		"none": nil, "wrong": {"Authorization: Bearer the-key-of-the-page"}, "empty": {"Authorization: Bearer "}, "another scheme": {"Authorization: Basic " + testKey},
+		"the key as the cookie": {"Cookie: forge_key=" + testKey}, "an empty cookie": {"Cookie: forge_key="},
+	} {
+		for _, method := range []string{"GET", "POST"} {
+			r := d.send(method, "/runs/7?x=1", "", append(at, header...)...)
+			if body := text(t, r); r.StatusCode != http.StatusUnauthorized || d.hits > 0 || !strings.Contains(body, "/state/dashboard.key") || strings.Contains(body, testKey) ||
+				strings.Contains(body, `value="/runs/7?x=1"`) != (method == "GET") {
+				t.Errorf("%s, %s: %d, %d hits: %s", name, method, r.StatusCode, d.hits, body)
+			}
+		}
+	}
+	form := append(at, "Content-Type: application/x-www-form-urlencoded")
+	if r := d.send("POST", "/login", "key=wrong&to=/runs/7", form...); r.StatusCode != http.StatusUnauthorized || len(r.Cookies()) > 0 || !strings.Contains(text(t, r), "That is not the key") {
+		t.Errorf("a wrong key: %d %v", r.StatusCode, r.Cookies())
+	}
+	for to, want := range map[string]string{"/runs/7%3Fx=1": "/runs/7?x=1", "//evil.example/": "/", "": "/", "/login": "/"} {
+		r := d.send("POST", "/login", "key=+"+testKey+"%0A&to="+to, form...)
+		if r.StatusCode != http.StatusSeeOther || r.Header.Get("Location") != want || len(r.Cookies()) != 1 {
+			t.Fatalf("the key, to %s: %d %s %v", to, r.StatusCode, r.Header.Get("Location"), r.Cookies())
+		}
+		c := r.Cookies()[0]
+		if !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || strings.Contains(c.Value, testKey) {
+			t.Errorf("the cookie is %s", c)
+		}
+		d.hits = 0
+		if r := d.send("GET", "/runs", "", append(at, "Cookie: "+c.Name+"="+c.Value)...); r.StatusCode != http.StatusOK || d.hits != 1 {
+			t.Errorf("with the cookie: %d, %d hits", r.StatusCode, d.hits)
+		}
+	}
+	if r := d.send("GET", "/static/style.css", "", at...); r.StatusCode != http.StatusOK {
+		t.Errorf("the style of the question: %d", r.StatusCode)
 	}
 }
 
@@ -92,7 +137,8 @@ func TestNew(t *testing.T) {
 		want   string // in the error; "": none
 	}{
 		{"good", func(*Options) {}, ""},
-		{"nothing", func(o *Options) { *o = Options{} }, ""},
+		{"nothing", func(o *Options) { *o = Options{} }, "a key of 16 characters"},
+		{"local", func(o *Options) { *o = Options{Key: testKey} }, ""},
 		{"http on this machine", func(o *Options) { o.PublicURL = "http://localhost:8080/" }, ""},
 		{"mode", func(o *Options) { o.Mode = "public" }, `the mode "public" is none of`},
 		{"http elsewhere", func(o *Options) { o.PublicURL = "http://forge.example.com" }, "must begin with https://"},

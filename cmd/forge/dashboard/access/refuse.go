@@ -18,6 +18,8 @@ var page = template.Must(template.New("page").Parse(pageText))
 type pageData struct {
 	Title, Text string
 	Link, Label string // where to go on; "": nowhere
+	Key         bool   // it asks for the key
+	To          string // and leads there
 }
 
 // Refuse answers with a small page that says why not, in plain text for programs
