@@ -33,8 +33,8 @@ type isolation struct {
 	bwrap string
 	as    *syscall.Credential // nil: the server's own user
 	hide  []string            // directories and files that hold secrets
-	show  []string // directories that are needed although they lie below such
-	work  string   // the one of these that it writes
+	show  []string            // directories that are needed although they lie below such
+	work  string              // the one of these that it writes
 }
 
 // newIsolation is for where there is a sandbox at all. From another user than the server's, the

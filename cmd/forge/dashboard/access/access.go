@@ -52,8 +52,8 @@ type signIn interface {
 
 // Options say who is admitted.
 type Options struct {
-	Mode      string         // Off, Local or GitHub; "": Local
-	GitHubURL string         // as in github.Options: where pictures of people come from; "": github.com
+	Mode      string // Off, Local or GitHub; "": Local
+	GitHubURL string // as in github.Options: where pictures of people come from; "": github.com
 
 	// Of mode Local:
 	User    pipeline.Actor // who runs the server

@@ -514,6 +514,7 @@ func (ts *Server) signIn(env map[string]string) {
 	env["FORGE_DASHBOARD"], env["FORGE_CLIENT_ID"], env["FORGE_CLIENT_SECRET"] = "github", ts.GitHub.ClientID, ts.GitHub.ClientSecret
 	ts.Must(ts.GitHub.SetCallbacks(env["FORGE_PUBLIC_URL"] + "/login/callback"))
 }
+
 // Page asks for one of Forge's pages, as a program of whoever runs it does.
 func (ts *Server) Page(path string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ts.T.Context(), http.MethodGet, ts.Forge.PagesURL+path, nil)
@@ -523,4 +524,3 @@ func (ts *Server) Page(path string) (*http.Response, error) {
 	r.Header.Set("Authorization", "Bearer "+ts.Forge.PagesKey)
 	return http.DefaultClient.Do(r)
 }
-
