@@ -65,7 +65,7 @@ func (e *Engine) advance(ctx context.Context, id int64, yield bool) (v verdict, 
 		return verdict{due: true}, nil
 	}
 
-	ctx, done := working(ctx, fmt.Sprint(labelRun, id))
+	ctx, done := Working(ctx, fmt.Sprint(labelRun, id))
 	defer done()
 	f := &leased{id: id, owner: fmt.Sprintf("%s/%d", e.name, e.flights.Add(1))}
 	if _, busy := e.active.LoadOrStore(id, f); busy {

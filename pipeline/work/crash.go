@@ -21,15 +21,16 @@ import (
 // workLabel is the label's key.
 const workLabel = "forge"
 
-// The values of labels: run/NUMBER, run/NUMBER/publish, delivery/GUID.
+// The values of labels: run/NUMBER, run/NUMBER/publish, delivery/GUID; what else has one is its
+// owner's to set aside.
 const (
 	labelRun      = "run/"
 	labelDelivery = "delivery/"
 	labelPublish  = "/publish"
 )
 
-// working labels the goroutine until done is called.
-func working(ctx context.Context, on string) (labelled context.Context, done func()) {
+// Working labels the goroutine until done is called.
+func Working(ctx context.Context, on string) (labelled context.Context, done func()) {
 	labelled = pprof.WithLabels(ctx, pprof.Labels(workLabel, on))
 	pprof.SetGoroutineLabels(labelled)
 	return labelled, func() { pprof.SetGoroutineLabels(ctx) }

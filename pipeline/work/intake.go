@@ -179,7 +179,7 @@ func keyOf(p *inbound) string {
 
 func (e *Engine) read(d record.Delivery) (n pipeline.Notice, err error) {
 	defer panics.AsError(context.Background(), e.Logger.With(logDelivery, d.GUID), &err, "reading a delivery")
-	_, done := working(context.Background(), labelDelivery+d.GUID)
+	_, done := Working(context.Background(), labelDelivery+d.GUID)
 	defer done()
 	if n, err = e.Read(d.Event, d.Payload); err != nil {
 		return n, fmt.Errorf("read %s: %w", d.Event, err)
@@ -189,7 +189,7 @@ func (e *Engine) read(d record.Delivery) (n pipeline.Notice, err error) {
 
 // accept handles one delivery and records what became of it.
 func (e *Engine) accept(ctx context.Context, p *inbound) {
-	ctx, done := working(ctx, labelDelivery+p.GUID)
+	ctx, done := Working(ctx, labelDelivery+p.GUID)
 	defer done()
 	log := e.Logger.With(logDelivery, p.GUID, logRepo, p.notice.Repo.FullName())
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -119,7 +119,7 @@ func (e *Engine) published(ctx context.Context, f *leased, act pipeline.Action, 
 // show calls the publisher; a panic is its error.
 func (e *Engine) show(ctx context.Context, run *pipeline.Run, again bool) (pub pipeline.Publication, events []pipeline.Event, err error) {
 	defer panics.AsError(ctx, e.Logger.With(logRun, run.ID), &err, "publishing")
-	ctx, done := working(ctx, fmt.Sprint(labelRun, run.ID, labelPublish))
+	ctx, done := Working(ctx, fmt.Sprint(labelRun, run.ID, labelPublish))
 	defer done()
 	return e.Publisher.Publish(ctx, run, again)
 }

@@ -55,6 +55,17 @@ func crashing(dir string) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
+	if os.Getenv("FORGE_CRASH_JOB") != "" {
+		s := &Server{App: &App{log: log}}
+		s.afterCrash(ctx, dir)
+		s.beside(ctx, "learning", func(context.Context) { overflow(0) })
+		if s.aside == "" {
+			<-ctx.Done()
+		}
+		s.beside(ctx, "tidying up", func(context.Context) { os.Exit(0) })
+		<-ctx.Done()
+		os.Exit(4)
+	}
 	db, err := store.Open(ctx, filepath.Join(dir, "forge.db"), log)
 	fail(err)
 	e, err := newEngine(db, work.Options{Executor: bomber{os.Getenv("FORGE_CRASH_LAST") != ""}, Publisher: noopPublisher{}, Logger: log, Tick: 10 * time.Millisecond})
@@ -154,6 +165,32 @@ func TestNoCrashLoop(t *testing.T) {
 	}
 	if info, err := os.Stat(filepath.Join(dir, crashFile)); err != nil || info.Size() != 0 || info.Mode().Perm() != 0o600 {
 		t.Errorf("after an end in order, %s is %v, %v", crashFile, info, err)
+	}
+}
+
+// Covers S32: what goes on beside the engine and ends the process twice in a row does not go on in
+// the third; all else does.
+func TestNoCrashLoopOfJobs(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []struct {
+		exit int
+		said string
+	}{
+		{2, ""}, {2, `what it worked on is tried once more" what=job/learning error="a stack overflow"`},
+		{0, `which is set aside" what=job/learning error="a stack overflow"`},
+	} {
+		var said bytes.Buffer
+		cmd := exec.CommandContext(t.Context(), exe)
+		cmd.Env = append(os.Environ(), "FORGE_CRASH_DIR="+dir, "FORGE_CRASH_JOB=1")
+		cmd.Stderr = &said
+		if err := cmd.Run(); cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != want.exit || !strings.Contains(said.String(), want.said) {
+			t.Fatalf("process %d: %v, want exit %d and %s:\n%.3000s", i+1, err, want.exit, want.said, &said)
+		}
 	}
 }
 

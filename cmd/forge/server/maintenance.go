@@ -9,15 +9,14 @@ import (
 	"forge/cmd/forge/settings"
 	"forge/github"
 	"forge/learn/metrics"
+	"forge/pipeline/work"
 )
 
 // startUpkeep starts what goes on beside the engine; Stop ends it.
 func (s *Server) startUpkeep(ctx context.Context) {
 	base, halt := context.WithCancel(context.WithoutCancel(ctx))
 	s.halt = halt
-	beside := func(what string, loop func(context.Context)) {
-		s.aux.Go(func() { s.keepGoing(base, what, waitFor, loop) })
-	}
+	beside := func(what string, loop func(context.Context)) { s.beside(base, what, loop) }
 	beside("looking for missed deliveries", func(ctx context.Context) { s.sweep(ctx, waitFor) })
 	if s.config.Poll {
 		beside("polling", func(ctx context.Context) { s.poll(ctx, s.pollEvery) })
@@ -39,6 +38,13 @@ func (s *Server) startUpkeep(ctx context.Context) {
 	}
 }
 
+// beside has something go on until ctx ends, unless it ended the process twice.
+func (s *Server) beside(ctx context.Context, what string, loop func(context.Context)) {
+	if what != s.aside {
+		s.aux.Go(func() { s.keepGoing(ctx, what, waitFor, loop) })
+	}
+}
+
 // anewAfter is how long what panicked waits before it begins anew.
 const anewAfter = time.Minute
 
@@ -46,6 +52,8 @@ const anewAfter = time.Minute
 // that is told, and it begins anew after a while: without that, one run that something
 // cannot deal with would end the server, which meets the same run after its next start.
 func (s *Server) keepGoing(ctx context.Context, what string, wait func(context.Context, time.Duration) bool, loop func(context.Context)) {
+	ctx, done := work.Working(ctx, jobLabel+what)
+	defer done()
 	again := func() (panicked bool) {
 		defer func() {
 			if p := recover(); p != nil {

@@ -45,6 +45,7 @@ type Server struct {
 
 	pollEvery time.Duration // see poll
 
+	aside  string             // what does not go on beside the engine, since it ended the process twice
 	halt   context.CancelFunc // of what runs beside the engine
 	ending sync.Mutex         // of the engine
 	aux    sync.WaitGroup
