@@ -477,11 +477,14 @@ func (x *Executor) explain(run int64, sha string, err error) error {
 	if !errors.As(err, &fault) {
 		return err
 	}
-	for _, line := range x.told(run, sha) {
-		if strings.HasPrefix(line, deps.CannotInstall) || strings.HasPrefix(line, "could not set up") || strings.HasPrefix(line, deps.Otherwise) {
-			told := *fault
-			told.Message = "Forge " + strings.TrimSuffix(line, ".") + ". Without that, " + strings.TrimSuffix(fault.Message, ". "+check.MendNotRun)
-			return &told
+	lines := x.told(run, sha)
+	for _, of := range []string{deps.CannotInstall, "could not set up", deps.Otherwise} { // what was done in place of the last one may be what helps
+		for _, line := range lines {
+			if strings.HasPrefix(line, of) {
+				told := *fault
+				told.Message = "Forge " + strings.TrimSuffix(line, ".") + ". Without that, " + strings.TrimSuffix(fault.Message, ". "+check.MendNotRun)
+				return &told
+			}
 		}
 	}
 	return err

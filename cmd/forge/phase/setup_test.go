@@ -614,3 +614,14 @@ func TestLocksHaveALimit(t *testing.T) {
 		t.Errorf("told %q, %v; asked %q", told, err, b.requests())
 	}
 }
+
+// What could not be installed comes before what else was tried in its place.
+func TestWhyTestsCouldNotRun(t *testing.T) {
+	t.Parallel()
+	x, run := New(Options{}), &pipeline.Run{ID: 1}
+	x.tell(run, "abc", []string{"could not build wheels", deps.Otherwise + ", since .devcontainer.json failed: mise: not found", deps.CannotInstall + " (pnpm): npm.jsr.io is not reached."})
+	err := x.explain(1, "abc", &pipeline.Fault{Class: pipeline.FaultEnvironment, Message: "`pnpm test` could not run: vitest: not found"})
+	if want := "Forge could not install dependencies (pnpm): npm.jsr.io is not reached. Without that, `pnpm test` could not run"; !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+}
