@@ -20,7 +20,10 @@ fi
 locked() { # prints what the lock file says, as pip reads it, by the program that writes such files
 	export PYTHONPATH=/deps/locker PIP_TARGET=/deps/locker PDM_USE_VENV=false PDM_CHECK_UPDATE=false
 	case $1 in
-	uv.lock) pip install --quiet uv && /deps/locker/bin/uv export --quiet --frozen --no-emit-workspace --all-extras --all-groups ;;
+	uv.lock) pip install --quiet uv || return
+		export="/deps/locker/bin/uv export --quiet --frozen --no-emit-workspace"
+		# Groups and extras may exclude one another; then the default ones.
+		$export --all-extras --all-groups 2>/dev/null || $export --all-extras 2>/dev/null || $export ;;
 	poetry.lock) pip install --quiet poetry-plugin-export && $venv/bin/python -m poetry export --without-urls --all-groups --all-extras ;;
 	pdm.lock) pip install --quiet pdm && $venv/bin/python -m pdm export --format requirements --group :all && rm -f .pdm-python ;;
 	Pipfile.lock) pip install --quiet pipenv && $venv/bin/python -m pipenv requirements --dev --hash ;;
