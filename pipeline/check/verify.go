@@ -121,42 +121,25 @@ func (v *verdict) runHead(ctx context.Context) error {
 }
 
 var (
-	pathWord   = lazyregexp.New(`[\w.@/-]*[\w-]`)
-	runnerWord = lazyregexp.New(`(?i)test|spec|check|verify|(?:^|/)ci\b|(?:e2e|end[-_]?to[-_]?end|smoke|acceptance|integration|system|scenarios?)[^/]*$`)
-)
-
-var (
+	pathWord       = lazyregexp.New(`[\w.@/-]*[\w-]`)
 	makeCommand    = lazyregexp.New(`(?:^|[\s;&|])(?:make|just|task|rake)\b`)
 	packageCommand = lazyregexp.New(`(?:^|[\s;&|])(?:npm|pnpm|yarn)\b`)
 )
 
-// usedByCommands returns the files by which the commands run the tests, and
-// whether they go through make. A file that is not named for it may be the product
-// itself, run by its own test.
+// usedByCommands returns the files by which the tests are run although no command starts them,
+// and whether the commands go through make.
 func (c *checker) usedByCommands(read func(string) ([]byte, bool)) (used map[string]bool, makes bool) {
 	used = map[string]bool{}
-	words := func(dir, text string) {
-		for _, w := range pathWord.FindAllString(text, -1) {
-			if runnerWord.MatchString(w) && strings.ContainsAny(w, "./") {
-				used[path.Join(dir, w)] = true
-			}
-		}
-	}
 	for _, s := range c.suites {
-		command := strings.Join(s.args, " ")
-		words(s.dir, command)
-		makes = makes || makeCommand.MatchString(command)
+		makes = makes || makeCommand.MatchString(strings.Join(s.args, " "))
 		if data, ok := read(path.Join(s.dir, "package.json")); ok {
-			words(s.dir, string(data))
 			makes = makes || strings.Contains(string(data), "make ")
 		}
 		for _, name := range []string{"Makefile", "makefile", "GNUmakefile"} {
-			if data, ok := read(path.Join(s.dir, name)); ok && makes {
-				words(s.dir, string(data))
-				for _, m := range makeInclude.FindAllStringSubmatch(string(data), -1) {
-					for _, w := range strings.Fields(m[1]) {
-						used[path.Join(s.dir, w)] = true
-					}
+			data, _ := read(path.Join(s.dir, name))
+			for _, m := range makeInclude.FindAllStringSubmatch(string(data), -1) {
+				for _, w := range strings.Fields(m[1]) {
+					used[path.Join(s.dir, w)] = makes
 				}
 			}
 		}
@@ -169,11 +152,6 @@ func (c *checker) usedByCommands(read func(string) ([]byte, bool)) (used map[str
 					used[f.OldName] = true
 				}
 			}
-		}
-	}
-	for _, f := range c.patch.files { // what they named before
-		if base := path.Base(f.OldName); base == "package.json" || makes && makeNames.MatchString(base) {
-			words(path.Dir(f.OldName), string(textBefore(f, read)))
 		}
 	}
 	return used, makes
