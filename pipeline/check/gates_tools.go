@@ -52,7 +52,7 @@ func (g *gauge) tools(ctx context.Context, gate quality.Gate) (list []string, er
 // folder, as in "cd tools && sh size.sh".
 func namedBy(command string) func(file string, data []byte) bool {
 	words := map[string]bool{".": true}
-	for _, w := range pathWord.FindAllString(command, -1) {
+	for _, w := range shellWords(command) {
 		words[path.Clean(w)] = true
 	}
 	makes, packages := makeCommand.MatchString(command), packageCommand.MatchString(command)

@@ -89,6 +89,61 @@ func (v *verdict) runBaseTests(ctx context.Context) error {
 	return nil
 }
 
+// maxUnsure is how many files [verdict.settle] tries. Each is a run of the plain commands.
+const maxUnsure = 4
+
+// settle finds, of the files that may be the tests' or the product's, those by whose edit alone a
+// plain command passes: with the base's tests it fails on the new code as soon as such a one, too, is
+// as it stood. Then it is taken for one of the tests'.
+func (v *verdict) settle(ctx context.Context) error {
+	plain := map[string]bool{}
+	for _, s := range v.head.suites {
+		if s.plain() && s.done.Exit == 0 {
+			plain[s.done.Command] = true
+		}
+	}
+	if len(plain) == 0 {
+		return nil
+	}
+	failing := func(more ...edit) (map[string]bool, error) {
+		edits := v.edits
+		v.edits = slices.Concat(edits, more)
+		defer func() { v.edits = edits }()
+		c, err := v.run(ctx, treeRun{sha: v.o.Head, back: true, once: plain})
+		if err != nil {
+			return nil, err
+		}
+		out := map[string]bool{}
+		for name, o := range outcomes(c.cases()) {
+			out[name] = o.status == failed
+		}
+		return out, nil
+	}
+	var without map[string]bool
+	for _, e := range v.unsure[:min(len(v.unsure), maxUnsure)] {
+		e.role = runner
+		with, err := failing(e)
+		if _, mine := environment(err); mine {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for name, fails := range with {
+			if fails && without == nil {
+				if without, err = failing(); err != nil {
+					return err
+				}
+			}
+			if fails && !without[name] {
+				v.edits, v.isTest[e.name], v.texts[e.name], without = append(v.edits, e), true, e.now, nil
+				break
+			}
+		}
+	}
+	return nil
+}
+
 // treeRun says how the tests of a commit are run for comparison.
 type treeRun struct {
 	sha    string

@@ -62,6 +62,10 @@ type suite struct {
 	blamed    bool     // something in it fails that did not fail before the work
 }
 
+// plain reports whether a suite is a command that may run anything: its files are tests by what
+// it says alone.
+func (s *suite) plain() bool { return s.format == formatAny && s.report == nil && !s.pytest }
+
 // prepareScratch makes an empty directory for reports and learns the root's path
 // as the commands see it.
 func (c *checker) prepareScratch(ctx context.Context) error {

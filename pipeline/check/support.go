@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/testname"
@@ -43,6 +44,7 @@ type baseView struct {
 	used  map[string]bool
 	makes bool
 	begun map[string]bool // what the commands lead to
+	said  []mention       // what the commands and what they lead to say
 	files map[string]bool
 	texts map[string][]byte
 }
@@ -125,10 +127,14 @@ func (v *verdict) supports(ctx context.Context, tree Tree, b *baseView) error {
 		direct, begun := b.begun[e.name]
 		switch {
 		case begun && !direct && isCode(e.name) && !toolDirs.MatchString(e.name) && !supportNames.MatchString(e.name):
-			continue // what a script leads to may be what it tests
+			v.unsure = append(v.unsure, e) // what a script leads to may be what it tests
+			continue
 		case begun && (isCode(e.name) || !product):
 			e.role = runner
 		case begun || !tests || product || !b.sure(e):
+			if begun || b.mentioned(e.name) {
+				v.unsure = append(v.unsure, e)
+			}
 			continue
 		}
 		v.edits, v.isTest[e.name] = append(v.edits, e), true
@@ -324,7 +330,7 @@ func jsNames(from, lit, name string) bool {
 }
 
 // started follows the test commands through the files that they name to those that
-// these call and import. The value tells what a command starts itself. Code of
+// these call and import. The value tells what a plain command names itself. Code of
 // another directory is the product, where it is imported and not started.
 func (b *baseView) started() map[string]bool {
 	out := map[string]bool{}
@@ -343,19 +349,21 @@ func (b *baseView) started() map[string]bool {
 	}
 	for _, s := range b.v.head.suites {
 		for _, text := range b.commandTexts(s) {
-			found(true, s.dir, starts(text))
-			found(false, s.dir, pathWord.FindAllString(text, -1))
+			found(s.plain(), s.dir, shellWords(text))
+			b.said = append(b.said, mention{s.dir, text})
 		}
 	}
 	for len(todo) > 0 && len(out) < 200 {
 		s := todo[0]
 		todo = todo[1:]
 		here := path.Dir(s.name)
+		b.said = append(b.said, mention{here, s.text}, mention{s.dir, s.text})
 		switch ext := extension(s.name); {
 		case testname.IsFile(s.name):
 		case !isCode(s.name) && testname.IsData(s.name):
 		case languageOf(s.name) == &otherLang:
-			found(false, s.dir, pathWord.FindAllString(s.text, -1))
+			found(false, s.dir, shellWords(s.text))
+			found(false, here, shellWords(s.text))
 		default:
 			lits := literals([]byte(s.text))
 			if ext == ".py" {
@@ -376,38 +384,53 @@ func (b *baseView) started() map[string]bool {
 	return out
 }
 
-// interpreters start the file that their first argument names.
-var interpreters = []string{"sh", "bash", "dash", "zsh", "ksh", "python", "python3", "node", "deno", "bun", "ruby", "perl", "php", "pwsh", "exec", "env", "time", ".", "source"}
+// mention is a text that may name files, by paths from a directory.
+type mention struct{ dir, text string }
 
-// starts lists the programs that a line of a shell starts, by their paths, and the
-// scripts that it has an interpreter run.
-func starts(line string) []string {
-	var out []string
-	dir := "."
-	for _, simple := range strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(";&|\n(){}", r) }) {
-		words := strings.Fields(strings.NewReplacer(`"`, "", "'", "").Replace(simple))
-		for i, word := range words {
-			if i == 0 {
-				word = strings.TrimLeft(word, "@+-") // of a recipe
+// shellWords are the parts of a text that may be paths: between blanks, quotes and what a shell
+// reads as its own, without a variable in front.
+func shellWords(text string) []string {
+	words := strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("\"'`;&|()<>{}=,:", r) })
+	for i, w := range words {
+		if at := strings.LastIndexByte(w, '$'); at >= 0 {
+			_, w, _ = strings.Cut(w[at:], "/")
+		}
+		words[i] = strings.TrimLeft(w, "/")
+	}
+	return slices.DeleteFunc(words, func(w string) bool { return w == "" })
+}
+
+// mentioned reports whether what the commands lead to names a file in another way than by its
+// path: by its directory, a pattern, as a module, or with a blank in it.
+func (b *baseView) mentioned(name string) bool {
+	bare := strings.TrimSuffix(name, path.Ext(name))
+	for _, s := range []string{"/__init__", "/__main__", "/index"} {
+		bare = strings.TrimSuffix(bare, s)
+	}
+	for _, m := range b.said {
+		if strings.Contains(name, " ") && strings.Contains(m.text, name) {
+			return true
+		}
+		for _, w := range shellWords(m.text) {
+			for _, word := range []string{path.Join(m.dir, w), path.Clean(w), path.Join(m.dir, strings.ReplaceAll(w, ".", "/"))} {
+				whole, _ := path.Match(word, name)
+				within, _ := path.Match(word, path.Dir(name))
+				if whole || within && word != "." || word == bare && word != "." {
+					return true
+				}
 			}
-			if word == "cd" && i+1 < len(words) {
-				dir = path.Join(dir, words[i+1])
-				break
+			if base, _ := path.Match(w, path.Base(name)); base && strings.Contains(w, "*") {
+				return true
 			}
-			if word == "" || word[0] == '-' || strings.Contains(word, "=") || slices.Contains(interpreters, path.Base(word)) {
-				continue
-			}
-			out = append(out, path.Join(dir, word))
-			break
 		}
 	}
-	return out
+	return false
 }
 
 // startedBy lists the files that a suite's command names, also through npm and make.
 func (b *baseView) startedBy(s *suite) (out []string) {
 	for _, command := range b.commandTexts(s) {
-		for _, w := range pathWord.FindAllString(command, -1) {
+		for _, w := range shellWords(command) {
 			if strings.ContainsAny(w, "./") {
 				out = append(out, path.Join(s.dir, w))
 			}

@@ -32,6 +32,7 @@ type verdict struct {
 	tests  map[string]outcome
 	edits  []edit            // files of the tests that the change touches
 	isTest map[string]bool   // those by their names
+	unsure []edit            // files that may be the tests' or the product's, by plain commands
 	texts  map[string][]byte // of those at the head
 	stood  *stood            // the base's tests on the head; nil: they are the head's own
 	found  []pipeline.Finding
@@ -55,6 +56,9 @@ func Verify(ctx context.Context, open Opener, o Options) (pipeline.TestReport, e
 	}
 	v.tests = outcomes(v.head.cases())
 	if o.Base != "" && len(v.head.suites) > 0 {
+		if err := v.settle(ctx); err != nil {
+			return pipeline.TestReport{}, err
+		}
 		if err := v.runBaseTests(ctx); err != nil {
 			return pipeline.TestReport{}, err
 		}
@@ -121,7 +125,6 @@ func (v *verdict) runHead(ctx context.Context) error {
 }
 
 var (
-	pathWord       = lazyregexp.New(`[\w.@/-]*[\w-]`)
 	makeCommand    = lazyregexp.New(`(?:^|[\s;&|])(?:make|just|task|rake)\b`)
 	packageCommand = lazyregexp.New(`(?:^|[\s;&|])(?:npm|pnpm|yarn)\b`)
 )
