@@ -119,7 +119,7 @@ func (c *conversation) handIn(call ToolCall) done {
 	list := "- " + strings.Join(problems, "\n- ")
 	d := done{why: strings.Join(problems, "; "), outcome: misuse("The result is not accepted:\n%s\nCorrect it and call %s again.", list, call.Name)}
 	if c.repairs++; c.repairs > maxRepairs {
-		d.err = c.p.ends("its result was not in order", "not verified: the result of the %s was not acceptable, also after %d repairs:\n%s", c.who(), maxRepairs, text.ClipBytes(list, 1500))
+		d.err = c.p.ends("its result was not in order", "not verified: the result of the %s was not acceptable, also after %d repairs: %s", c.who(), maxRepairs, text.ClipBytes(strings.Join(problems, "\n- "), 1500))
 	}
 	return d
 }

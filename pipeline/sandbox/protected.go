@@ -28,7 +28,7 @@ var protectedPaths = sync.OnceValues(func() (globs, open []string) {
 		case line == "open:":
 			into = &open
 		case line != "" && !strings.HasPrefix(line, "#"):
-			*into = append(*into, folded(line))
+			*into = append(*into, line)
 		}
 	}
 	return globs, open
@@ -79,7 +79,7 @@ func checkProtected(name string, extra, allow []string) error {
 	}
 	rules, open := protectedPaths()
 	for _, rule := range rules {
-		if matchGlob(rule, plain) {
+		if matchGlob(folded(rule), plain) {
 			return &workspace.ProtectedError{Path: name, Rule: rule}
 		}
 	}

@@ -59,7 +59,7 @@ func TestEveryProtectionIsNeeded(t *testing.T) {
 	only := func(globs, names []string) map[string]bool {
 		out := map[string]bool{}
 		for _, name := range names {
-			if by := slices.DeleteFunc(slices.Clone(globs), func(g string) bool { return !matchGlob(g, folded(name)) }); len(by) == 1 {
+			if by := slices.DeleteFunc(slices.Clone(globs), func(g string) bool { return !matchGlob(folded(g), folded(name)) }); len(by) == 1 {
 				out[by[0]] = true
 			}
 		}

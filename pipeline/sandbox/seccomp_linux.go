@@ -101,14 +101,14 @@ var deniedCalls = []denied{
 type seccompArch struct {
 	audit                uint32 // AUDIT_ARCH_*
 	clone, ioctl, socket uint32
-	shmget               uint32
+	shmget, semget       uint32
 	x32                  bool // has a second table of calls, from x32Bit on
 	number               func(denied) int
 }
 
 var seccompArchs = map[string]seccompArch{
-	"amd64": {unix.AUDIT_ARCH_X86_64, 56, 16, 41, 29, true, func(d denied) int { return d.amd64 }},
-	"arm64": {unix.AUDIT_ARCH_AARCH64, 220, 29, 198, 194, false, func(d denied) int { return d.arm64 }},
+	"amd64": {unix.AUDIT_ARCH_X86_64, 56, 16, 41, 29, 64, true, func(d denied) int { return d.amd64 }},
+	"arm64": {unix.AUDIT_ARCH_AARCH64, 220, 29, 198, 194, 190, false, func(d denied) int { return d.arm64 }},
 }
 
 const x32Bit = 0x40000000
@@ -116,6 +116,10 @@ const x32Bit = 0x40000000
 // maxSegment is more than a database server locks itself with. A namespace has 4,096
 // segments at most, 64 MiB of these.
 const maxSegment = 16 << 10
+
+// maxSemaphores are more than programs put into one set. A namespace has 32,000 sets at most,
+// 70 MiB of these; the kernel's limit of 32,000 in each would be 65 GiB.
+const maxSemaphores = 32
 
 // newNamespaces are the flags of clone(2) that make namespaces. CLONE_NEWTIME is
 // not among them: clone takes that bit for part of the exit signal.
@@ -198,14 +202,19 @@ func seccompFilter(arch seccompArch) program {
 	p.jump(unix.BPF_JEQ, tioclinux, 0, 1)
 	p.refuse(unix.EPERM)
 	p.ret(unix.SECCOMP_RET_ALLOW)
-	// shmget: not a great segment, which stays when it is mapped nowhere.
-	p.jump(unix.BPF_JEQ, arch.shmget, 0, 6)
-	p.load(dataArg1Up)
-	p.jump(unix.BPF_JEQ, 0, 0, 2)
-	p.load(dataArg1)
-	p.jump(unix.BPF_JGT, maxSegment, 0, 1)
-	p.refuse(unix.ENOMEM)
-	p.ret(unix.SECCOMP_RET_ALLOW)
+	// shmget, semget: not what is great, and stays when nothing uses it.
+	for _, get := range []struct {
+		number, most uint32
+		errno        unix.Errno
+	}{{arch.shmget, maxSegment, unix.ENOMEM}, {arch.semget, maxSemaphores, unix.ENOSPC}} {
+		p.jump(unix.BPF_JEQ, get.number, 0, 6)
+		p.load(dataArg1Up)
+		p.jump(unix.BPF_JEQ, 0, 0, 2)
+		p.load(dataArg1)
+		p.jump(unix.BPF_JGT, get.most, 0, 1)
+		p.refuse(get.errno)
+		p.ret(unix.SECCOMP_RET_ALLOW)
+	}
 	// socket: the few families, nothing else.
 	p.jump(unix.BPF_JEQ, arch.socket, 1, 0)
 	p.ret(unix.SECCOMP_RET_ALLOW)

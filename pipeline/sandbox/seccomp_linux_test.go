@@ -101,6 +101,8 @@ func TestSeccompFilter(t *testing.T) {
 			{"TIOCSTI in 64 bits", call(arch.audit, arch.ioctl, 0, 1<<32|unix.TIOCSTI), errno(unix.EPERM)},
 			{"a segment of shared memory", call(arch.audit, arch.shmget, 0, 16<<10, 0o1600), allow},
 			{"one of a page more", call(arch.audit, arch.shmget, 0, 16<<10+1, 0o1600), errno(unix.ENOMEM)},
+			{"a set of semaphores", call(arch.audit, arch.semget, 0, 32, 0o1600), allow},
+			{"one of a semaphore more", call(arch.audit, arch.semget, 0, 33, 0o1600), errno(unix.ENOSPC)},
 			{"one of 4 GiB", call(arch.audit, arch.shmget, 0, 1<<32, 0o1600), errno(unix.ENOMEM)},
 			{"one of 4 GiB and a page", call(arch.audit, arch.shmget, 0, 1<<32|4096, 0o1600), errno(unix.ENOMEM)},
 			{"TIOCLINUX", call(arch.audit, arch.ioctl, 0, tioclinux), errno(unix.EPERM)},
@@ -127,7 +129,7 @@ func TestSeccompFilter(t *testing.T) {
 			}
 		}
 		for nr := range uint32(480) {
-			if !refused[nr] && nr != arch.clone && nr != arch.ioctl && nr != arch.socket && nr != arch.shmget {
+			if !refused[nr] && nr != arch.clone && nr != arch.ioctl && nr != arch.socket && nr != arch.shmget && nr != arch.semget {
 				rows = append(rows, row{"any other call", call(arch.audit, nr), allow})
 			}
 		}

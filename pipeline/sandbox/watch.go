@@ -119,8 +119,9 @@ func (t *tree) tooBig() (over, hidden bool) {
 		}
 		return nil
 	})
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
-		return over, true // it changed just now
+	var beyond *beyondError
+	if err != nil && !errors.As(err, &beyond) {
+		return over, true // it changed just now, or is no longer this user's to see
 	}
 	return over || err != nil, hidden
 }

@@ -339,7 +339,7 @@ var protections = []protection{
 	{"pipeline/sandbox/commit.go", `if err := checkProtected(c.Path, o.Protected, o.Allow); err != nil {`, `if err := error(nil); err != nil {`, "TestCommitRefuses"},
 	{"pipeline/sandbox/commit.go", `if found && !gone {`, `if found && !gone && false {`, "TestCommitRefuses"},
 	{"pipeline/sandbox/commit.go", `if err := g.checkCommit(ctx, git, o); err != nil {`, `if err := error(nil); err != nil {`, "TestCommitWithholds"},
-	{"pipeline/sandbox/protected.go", `if matchGlob(rule, plain) {`, `if false {`, "TestProtectedPaths"},
+	{"pipeline/sandbox/protected.go", `if matchGlob(folded(rule), plain) {`, `if false {`, "TestProtectedPaths"},
 	{"pipeline/sandbox/protected.go", `if strings.HasPrefix(part, ".") && `, `if false && `, "TestProtectedPaths"},
 	{"pipeline/sandbox/protected.go", `norm.NFKD.String(name)`, `norm.NFC.String(name)`, "TestProtectedPaths"},
 	{"pipeline/sandbox/protected.go", `part = strings.TrimRight(part, ". ")`, ``, "TestProtectedPaths"},

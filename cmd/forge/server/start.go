@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"forge/cmd/forge/settings"
 	"forge/pipeline"
@@ -38,7 +39,11 @@ func (a *App) LocalStart(ctx context.Context, dir, branch string, task pipeline.
 	}
 	err := a.Gateway.Fetch(ctx, repo, "", "HEAD")
 	if err != nil {
-		return pipeline.Start{}, fmt.Errorf("read the commit that is checked out in %s: %w\nIs there one? An empty repository needs a first commit: git -C %s commit --allow-empty -m Start", dir, err, dir)
+		help := ""
+		if strings.Contains(err.Error(), "couldn't find remote ref HEAD") {
+			help = "\nAn empty repository needs a first commit: git -C " + dir + " commit --allow-empty -m Start"
+		}
+		return pipeline.Start{}, fmt.Errorf("read the commit that is checked out in %s: %w%s", dir, err, help)
 	}
 	if repo.DefaultBranch, err = localBranch(ctx, a.Gateway, repo); err != nil {
 		return pipeline.Start{}, err
