@@ -165,7 +165,7 @@ func Read(event string, raw []byte, o Options) (pipeline.Notice, error) {
 	}
 	var d payload
 	if err := unmarshal(event, raw, &d); err != nil {
-		return pipeline.Notice{}, fmt.Errorf("read delivery of event %q: %w", event, err)
+		return pipeline.Notice{}, fmt.Errorf("read delivery of event %q: %s", event, text.ClipBytes(err.Error(), 300)) // which holds what was sent
 	}
 	n := pipeline.Notice{Kind: pipeline.NoticeNone, Action: d.Action, Repo: d.repo(), Actor: d.Sender.actor()}
 	r := reader{o: o, d: &d, n: &n}

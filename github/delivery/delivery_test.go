@@ -93,9 +93,9 @@ func isZero(v any) bool {
 
 func TestReadMalformed(t *testing.T) {
 	t.Parallel()
-	for _, in := range []string{"", "{", "[]", `{"issue":[]}`, `{"sender":{"id":"x"}}`} {
-		if n, err := Read("issues", []byte(in), Options{}); err == nil {
-			t.Errorf("Read(issues, %q) = %+v, want an error", in, n)
+	for _, in := range []string{"", "{", "[]", `{"issue":[]}`, `{"sender":{"id":"x"}}`, `{"sender":{"id":` + strings.Repeat("9", 1000) + `}}`} {
+		if n, err := Read("issues", []byte(in), Options{}); err == nil || len(err.Error()) > 500 {
+			t.Errorf("Read(issues, %q) = %+v, %v, want a short error", in, n, err)
 		} else if !strings.Contains(err.Error(), `"issues"`) {
 			t.Errorf("Read(issues, %q): error %q does not name the event", in, err)
 		}
