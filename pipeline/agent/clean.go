@@ -37,7 +37,9 @@ var (
 // words leaves a mark in brackets, so that nothing vanishes silently (S21). The
 // result has at most 64 KiB.
 func Clean(s string) string {
-	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n")
+	most := 4 * maxUntrusted // of which what is hidden is taken out
+	cut := len(s) > most
+	s = strings.ReplaceAll(strings.ToValidUTF8(s[:min(len(s), most)], "\uFFFD"), "\r\n", "\n")
 	s = strings.Map(text.Visible, s)
 	for range 3 { // an entity may hide another
 		next := strings.Map(text.Visible, entity.ReplaceAllStringFunc(s, decodeEntity))
@@ -56,9 +58,9 @@ func Clean(s string) string {
 	s = mdTitle.ReplaceAllString(s, "$1)")
 	s = mdRefNote.ReplaceAllString(s, "[hidden comment removed]")
 	s = mdRefTitle.ReplaceAllString(s, "$1")
-	if len(s) > maxUntrusted {
-		n := maxUntrusted
-		for !utf8.RuneStart(s[n]) {
+	if cut || len(s) > maxUntrusted {
+		n := min(len(s), maxUntrusted)
+		for n < len(s) && !utf8.RuneStart(s[n]) {
 			n--
 		}
 		s = s[:n] + "\n[the rest was cut off]"

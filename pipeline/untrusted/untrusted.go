@@ -6,7 +6,7 @@
 // which nothing recovers from; one of 160 KB with a long key takes three gigabytes of memory. So
 // a text is looked through first, from front to back: what is too large, nests too deep, or has
 // too long paths is refused before its parser sees it. Real files are far below the limits:
-// lock files of several megabytes pass, and nest ten deep.
+// lock files of several megabytes in TOML and JSON pass, and nest ten deep.
 //
 // It counts what the parser would follow. Where a text is not well formed it may count something
 // else; its parser stops there.
@@ -30,7 +30,7 @@ import (
 const MaxDepth = 100
 
 const (
-	maxTokens  = 1 << 19 // of YAML, at about 1 KB of memory each; a lock file of 4 MB has 420,000
+	maxTokens  = 1 << 16 // of YAML, at about 1 KB of memory each; a workflow of 3,000 lines has 30,000
 	maxAliases = 100     // of YAML, none of them in what another stands for
 )
 
