@@ -155,6 +155,29 @@ func TestWorkerOfRoot(t *testing.T) {
 	}
 }
 
+// What is started in namespaces outlives the thread that started it.
+func TestIsolatedIsNotKilled(t *testing.T) {
+	needBwrap(t)
+	f := &isolation{bwrap: newManager(t, Options{Dir: filepath.Join(openDir(t), "work")}).setup.Bwrap}
+	errs := make(chan error)
+	for range 80 {
+		go func() {
+			cmd := exec.CommandContext(t.Context(), "/bin/sleep", "0.1")
+			f.around(cmd)
+			err := startBare(cmd)
+			if err == nil {
+				err = cmd.Wait()
+			}
+			errs <- err
+		}()
+	}
+	for range 80 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // What hides a worker from secrets hides what is around them, too, and nothing that
 // everybody lives on.
 func TestIsolationArguments(t *testing.T) {
