@@ -69,7 +69,7 @@ func TestRealPythonProject(t *testing.T) {
 	long(t)
 	needTools(t)
 	p := newPackages(t)
-	p.wheel(t, "pytest", "pytest", "_pytest")
+	p.wheel(t, "pytest", "pytest", "_pytest", "py.py")
 	p.wheel(t, "pluggy", "pluggy")
 	p.wheel(t, "iniconfig", "iniconfig")
 	p.wheel(t, "attrs", "attr", "attrs")
