@@ -94,8 +94,11 @@ const maxUnsure = 4
 
 // settle finds, of the files that may be the tests' or the product's, those by whose edit alone a
 // plain command passes: with the base's tests it fails on the new code as soon as such a one, too, is
-// as it stood. Then it is taken for one of the tests'.
+// as it stood, although it passed at the base. Then it is taken for one of the tests'.
 func (v *verdict) settle(ctx context.Context) error {
+	if v.o.Baseline == nil {
+		return nil
+	}
 	plain := map[string]bool{}
 	for _, s := range v.head.suites {
 		if s.plain() && s.done.Exit == 0 {
@@ -130,7 +133,7 @@ func (v *verdict) settle(ctx context.Context) error {
 			return err
 		}
 		for name, fails := range with {
-			if fails && without == nil {
+			if fails = fails && slices.Contains(v.o.Baseline.Names, name); fails && without == nil {
 				if without, err = failing(); err != nil {
 					return err
 				}
