@@ -350,14 +350,14 @@ func (b *baseView) started() map[string]bool {
 	for _, s := range b.v.head.suites {
 		for _, text := range b.commandTexts(s) {
 			found(s.plain(), s.dir, shellWords(text))
-			b.said = append(b.said, mention{s.dir, text})
+			b.say(text, s.dir)
 		}
 	}
 	for len(todo) > 0 && len(out) < 200 {
 		s := todo[0]
 		todo = todo[1:]
 		here := path.Dir(s.name)
-		b.said = append(b.said, mention{here, s.text}, mention{s.dir, s.text})
+		b.say(s.text, here, s.dir)
 		switch ext := extension(s.name); {
 		case testname.IsFile(s.name):
 		case !isCode(s.name) && testname.IsData(s.name):
@@ -385,7 +385,29 @@ func (b *baseView) started() map[string]bool {
 }
 
 // mention is a text that may name files, by paths from a directory.
-type mention struct{ dir, text string }
+type mention struct {
+	dir, text string
+	words     []string
+}
+
+// How much of what the commands and what they lead to say is looked through.
+const (
+	maxSaid     = 100
+	maxSaidText = 16 << 10 // bytes of one
+)
+
+func (b *baseView) say(text string, dirs ...string) {
+	if !slices.ContainsFunc(b.v.head.suites, (*suite).plain) {
+		return // the tests are told one by one
+	}
+	text = text[:min(len(text), maxSaidText)]
+	words := shellWords(text)
+	for _, dir := range slices.Compact(dirs) {
+		if len(b.said) < maxSaid {
+			b.said = append(b.said, mention{dir, text, words})
+		}
+	}
+}
 
 // shellWords are the parts of a text that may be paths: between blanks, quotes and what a shell
 // reads as its own, without a variable in front.
@@ -411,7 +433,7 @@ func (b *baseView) mentioned(name string) bool {
 		if strings.Contains(name, " ") && strings.Contains(m.text, name) {
 			return true
 		}
-		for _, w := range shellWords(m.text) {
+		for _, w := range m.words {
 			for _, word := range []string{path.Join(m.dir, w), path.Clean(w), path.Join(m.dir, strings.ReplaceAll(w, ".", "/"))} {
 				whole, _ := path.Match(word, name)
 				within, _ := path.Match(word, path.Dir(name))

@@ -58,7 +58,7 @@ func crashing(dir string) {
 	if os.Getenv("FORGE_CRASH_JOB") != "" {
 		s := &Server{App: &App{log: log}}
 		s.afterCrash(ctx, dir)
-		s.beside(ctx, "learning", func(context.Context) { overflow(0) })
+		s.beside(ctx, "learning", func(context.Context) { panic(overflow(0)) })
 		if s.aside == "" {
 			<-ctx.Done()
 		}
