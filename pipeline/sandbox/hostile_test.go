@@ -374,13 +374,19 @@ func TestDetonators(t *testing.T) {
 		}
 		return script
 	}
-	// Embedded bare repositories are files like others, and are committed as such.
+	// Embedded bare repositories are refused, and do nothing where somebody lets them in.
 	mustRun(ctx, t, w, "echo b >a.txt; "+plant("bare.git")+plant("deep/er"))
 	changes, err := w.Changes(ctx)
 	if err != nil || len(changes) < 10 {
 		t.Fatalf("Changes = %d, %v", len(changes), err)
 	}
-	sha, err := f.gateway.Commit(ctx, f.repo, workspace.CommitOptions{Parent: f.head, Message: "m", Author: "f", Email: "f@example.com", Time: fixedTime, Changes: changes})
+	o := workspace.CommitOptions{Parent: f.head, Message: "m", Author: "f", Email: "f@example.com", Time: fixedTime, Changes: changes}
+	var protected *workspace.ProtectedError
+	if _, err := f.gateway.Commit(ctx, f.repo, o); !errors.As(err, &protected) || !strings.HasSuffix(protected.Path, "/HEAD") {
+		t.Errorf("a commit with bare repositories: %v", err)
+	}
+	o.Allow = []string{"**/HEAD"}
+	sha, err := f.gateway.Commit(ctx, f.repo, o)
 	if err != nil {
 		t.Fatal(err)
 	}

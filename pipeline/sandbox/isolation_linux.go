@@ -60,11 +60,8 @@ var common = []string{"/", "/bin", "/dev", "/etc", "/home", "/lib", "/lib64", "/
 
 // args are bubblewrap's. A file is hidden with the directory that it is in, where that can
 // be done without: another that takes its place there is hidden, too.
-//
-// Without --die-with-parent: the kernel's parent is the thread that starts it, which ends at once
-// (startBare), so that one of ten was killed. A worker ends when nobody writes to it any more.
 func (f *isolation) args() []string {
-	args := []string{"--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--dev-bind", "/", "/", "--proc", "/proc"}
+	args := []string{"--die-with-parent", "--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--dev-bind", "/", "/", "--proc", "/proc"}
 	var dirs, files []string
 	for _, name := range f.hide {
 		real, err := filepath.EvalSymlinks(name)

@@ -155,7 +155,7 @@ func TestWorkerOfRoot(t *testing.T) {
 	}
 }
 
-// What is started in namespaces outlives the thread that started it.
+// What is started in namespaces is not killed by the end of a thread.
 func TestIsolatedIsNotKilled(t *testing.T) {
 	needBwrap(t)
 	f := &isolation{bwrap: newManager(t, Options{Dir: filepath.Join(openDir(t), "work")}).setup.Bwrap}
@@ -164,10 +164,12 @@ func TestIsolatedIsNotKilled(t *testing.T) {
 		go func() {
 			cmd := exec.CommandContext(t.Context(), "/bin/sleep", "0.1")
 			f.around(cmd)
-			err := startBare(cmd)
+			ended := make(chan struct{})
+			err := startBare(cmd, ended)
 			if err == nil {
 				err = cmd.Wait()
 			}
+			close(ended)
 			errs <- err
 		}()
 	}

@@ -96,7 +96,7 @@ func confine() error {
 	return nil
 }
 
-func startBare(cmd *exec.Cmd) error { return cmd.Start() }
+func startBare(cmd *exec.Cmd, _ <-chan struct{}) error { return cmd.Start() }
 
 // pathOf is where a worker finds its program.
 func pathOf(exe *os.File) string { return exe.Name() }

@@ -143,7 +143,7 @@ func (t *tree) readDir(name string) ([]fs.DirEntry, error) {
 		return nil, err
 	}
 	if len(entries) > t.limits.TreeFiles {
-		return nil, fmt.Errorf("%s has more than %d entries", name, t.limits.TreeFiles)
+		return nil, &beyondError{fmt.Sprintf("%s has more than %d entries", name, t.limits.TreeFiles)}
 	}
 	sort.Slice(entries, func(i, j int) bool { return entries[i].Name() < entries[j].Name() })
 	return entries, nil

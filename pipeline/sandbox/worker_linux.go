@@ -44,21 +44,26 @@ func mayGain() error {
 
 // startBare starts a command that can gain no privileges, nor can what it starts. The
 // kernel keeps that for each thread and hands it on, so that a thread of its own does it,
-// which ends with its goroutine.
-func startBare(cmd *exec.Cmd) error {
+// which ends with its goroutine: once the command has ended, since bubblewrap dies with its
+// parent, and that thread is its parent.
+func startBare(cmd *exec.Cmd, ended <-chan struct{}) error {
 	started := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
 		if unix.Gettid() == os.Getpid() { // the first thread cannot end; while this holds it, the next is another
 			defer runtime.UnlockOSThread()
-			started <- startBare(cmd)
+			started <- startBare(cmd, ended)
 			return
 		}
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 			started <- fmt.Errorf("set no new privileges: %w", err)
 			return
 		}
-		started <- cmd.Start()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			<-ended
+		}
 	}()
 	return <-started
 }

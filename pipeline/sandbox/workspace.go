@@ -153,7 +153,7 @@ func (w *Workspace) start() error {
 	if err != nil {
 		return err
 	}
-	if err := startBare(w.cmd); err != nil {
+	if err := startBare(w.cmd, w.gone); err != nil {
 		return fmt.Errorf("start worker: %w", err)
 	}
 	w.in, w.out = in, &frameWriter{w: in}
