@@ -363,7 +363,7 @@ func (s *script) runs() *pipeline.Run {
 func (s *script) doUntil(args []string) {
 	s.T.Helper()
 	there, fault := false, ""
-	run, _ := s.Within(2*time.Minute, func(r *pipeline.Run) bool {
+	run, _ := s.Within(5*time.Minute, func(r *pipeline.Run) bool {
 		there = string(r.State) == args[0]
 		for _, a := range args[1:] {
 			key, want, ok := strings.Cut(a, "=")
