@@ -87,29 +87,11 @@ func TestRules(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tests := config.Tests{TimeoutMinutes: 1}
-			if c.command != "" {
-				tests.Commands, tests.Reruns = []string{c.command}, 1
-			}
 			of := commits{"base": filesOf(c.base), "head": filesOf(c.base)}
 			for name, text := range of["head"] {
 				of["head"][name] = strings.NewReplacer(c.edits...).Replace(text)
 			}
-			var opened int
-			open := of.open(t, &opened)
-			tree, err := open(t.Context(), "base")
-			if err != nil {
-				t.Fatal(err)
-			}
-			before, err := Run(t.Context(), tree, Options{Config: tests, Head: "base"})
-			if err != nil || !before.OK() {
-				t.Fatal(told(&before), err)
-			}
-			r, err := Verify(t.Context(), open, Options{Config: tests, Base: "base", Head: "head", Iteration: 1, Baseline: &before,
-				Patch: patchOf(t, of["base"], of["head"])})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := judged(t, of, c.command)
 			got := slices.DeleteFunc(told(&r), func(line string) bool { return strings.HasPrefix(line, "tampered tests.changed ") })
 			if c.reason {
 				Justify(&r, slices.Collect(func(yield func(pipeline.TestChange) bool) {
@@ -126,15 +108,41 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// judged is the report on the head over a base whose tests pass; command runs the tests, "": it is found.
+func judged(t *testing.T, of commits, command string) pipeline.TestReport {
+	t.Helper()
+	tests := config.Tests{TimeoutMinutes: 1}
+	if command != "" {
+		tests.Commands, tests.Reruns = []string{command}, 1
+	}
+	var opened int
+	open := of.open(t, &opened)
+	tree, err := open(t.Context(), "base")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := Run(t.Context(), tree, Options{Config: tests, Head: "base"})
+	if err != nil || !before.OK() {
+		t.Fatal(told(&before), err)
+	}
+	r, err := Verify(t.Context(), open, Options{Config: tests, Base: "base", Head: "head", Iteration: 1, Baseline: &before,
+		Patch: patchOf(t, of["base"], of["head"])})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 // Covers T8, S33: whatever way a command takes to a script, the script decides as it stood at the
 // base. In each case the product is broken, and what checks it checks nothing any more.
 func TestPlainCommands(t *testing.T) {
 	t.Parallel()
 	need(t, "python3", "bash", "node")
 	const (
+		ask     = "python3 -c 'import calc; assert calc.add(2, 3) == 5'\n"
 		product = "-- calc.py --\ndef add(a, b):\n    return a + b\n"
 		check   = "import calc\nassert calc.add(2, 3) == 5\nprint(\"ok\")\n"
-		shell   = product + "-- t.sh --\npython3 -c 'import calc; assert calc.add(2, 3) == 5'\n"
+		shell   = product + "-- t.sh --\n" + ask
 	)
 	for name, c := range map[string]struct {
 		base, command string
@@ -147,21 +155,20 @@ func TestPlainCommands(t *testing.T) {
 		"piped":                {shell, "cat t.sh | sh", "t.sh"},
 		"a variable":           {shell, `T=t.sh; sh "$T"`, "t.sh"},
 		"below a variable":     {shell, `sh "$PWD/t.sh"`, "t.sh"},
-		"another directory":    {product + "-- sub/t.sh --\ncd .. && python3 -c 'import calc; assert calc.add(2, 3) == 5'\n", "env -C sub sh t.sh", "sub/t.sh"},
-		"a blank":              {product + "-- my t.sh --\npython3 -c 'import calc; assert calc.add(2, 3) == 5'\n", "sh 'my t.sh'", "my t.sh"},
-		"a loop":               {product + "-- jobs/one.sh --\npython3 -c 'import calc; assert calc.add(2, 3) == 5'\n", "for f in jobs/*; do sh $f || exit 1; done", "jobs/one.sh"},
-		"found":                {product + "-- jobs/one.sh --\npython3 -c 'import calc; assert calc.add(2, 3) == 5'\n", "find jobs -type f -exec sh {} +", "jobs/one.sh"},
+		"another directory":    {product + "-- sub/t.sh --\ncd .. && " + ask, "env -C sub sh t.sh", "sub/t.sh"},
+		"a blank":              {product + "-- my t.sh --\n" + ask, "sh 'my t.sh'", "my t.sh"},
+		"a loop":               {product + "-- jobs/one.sh --\n" + ask, "for f in jobs/*; do sh $f || exit 1; done", "jobs/one.sh"},
+		"found":                {product + "-- jobs/one.sh --\n" + ask, "find jobs -type f -exec sh {} +", "jobs/one.sh"},
 		"a module":             {product + "-- ask.py --\n" + check, "python3 -m ask", "ask.py"},
 		"a package":            {product + "-- ask/__main__.py --\n" + check, "python3 -m ask", "ask/__main__.py"},
 		"imported":             {product + "-- ask.py --\n" + check, `python3 -c "import ask"`, "ask.py"},
 		"required":             {"-- calc.js --\nexports.add = (a, b) => a + b\n-- ask.js --\nif (require('./calc').add(2, 3) !== 5) process.exit(1)\n", `node -e "require('./ask')"`, "ask.js"},
 		"sourced":              {product + "-- t.sh --\n. \"$(dirname \"$0\")/lib.sh\"\nsame 5 \"$(python3 -c 'import calc; print(calc.add(2, 3))')\"\n-- lib.sh --\nsame() { [ \"$1\" = \"$2\" ]; }\n", "sh t.sh", "lib.sh"},
-		"started by a program": {product + "-- run.py --\nimport subprocess, sys\nsys.exit(subprocess.call(['sh', 'x.sh']))\n-- x.sh --\npython3 -c 'import calc; assert calc.add(2, 3) == 5'\n", "python3 run.py", "x.sh"},
+		"started by a program": {product + "-- run.py --\nimport subprocess, sys\nsys.exit(subprocess.call(['sh', 'x.sh']))\n-- x.sh --\n" + ask, "python3 run.py", "x.sh"},
 		"what it looks for":    {product + "-- run.py --\nimport glob, subprocess, sys\nfor f in glob.glob('jobs/*.py'):\n    if subprocess.call([sys.executable, f], env={'PYTHONPATH': '.'}):\n        sys.exit(1)\n-- jobs/one.py --\n" + check, "python3 run.py", "-jobs/one.py"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tests := config.Tests{TimeoutMinutes: 1, Commands: []string{c.command}, Reruns: 1}
 			of := commits{"base": filesOf(c.base), "head": filesOf(c.base)}
 			for name, text := range of["head"] {
 				of["head"][name] = strings.NewReplacer("a + b", "a - b").Replace(text)
@@ -173,20 +180,7 @@ func TestPlainCommands(t *testing.T) {
 			} else {
 				of["head"][c.spoil] = "\n"
 			}
-			var opened int
-			open := of.open(t, &opened)
-			tree, err := open(t.Context(), "base")
-			if err != nil {
-				t.Fatal(err)
-			}
-			before, err := Run(t.Context(), tree, Options{Config: tests, Head: "base"})
-			if err != nil || !before.OK() {
-				t.Fatal(told(&before), err)
-			}
-			r, err := Verify(t.Context(), open, Options{Config: tests, Base: "base", Head: "head", Iteration: 1, Baseline: &before, Patch: patchOf(t, of["base"], of["head"])})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := judged(t, of, c.command)
 			if got := told(&r); r.OK() || !slices.ContainsFunc(got, func(line string) bool { return strings.HasPrefix(line, "changed passed ") }) {
 				t.Errorf("it is right: %v; the report says %q", r.OK(), got)
 			}

@@ -3,7 +3,6 @@ package sandbox
 import (
 	"errors"
 	"fmt"
-	"forge/pipeline/workspace"
 	"net"
 	"os"
 	"os/exec"
@@ -15,6 +14,9 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"forge/pipeline/needs"
+	"forge/pipeline/workspace"
 )
 
 // peek is a worker that was taken over: it looks for what is the server's, and says in
@@ -135,9 +137,7 @@ func TestWorkerOfTheSameUser(t *testing.T) {
 // of the server's either.
 func TestWorkerOfRoot(t *testing.T) {
 	needBwrap(t)
-	if os.Geteuid() != 0 {
-		t.Skip("needs root")
-	}
+	needs.Root(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

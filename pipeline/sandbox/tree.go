@@ -143,7 +143,7 @@ func (t *tree) readDir(name string) ([]fs.DirEntry, error) {
 		return nil, err
 	}
 	if len(entries) > t.limits.TreeFiles {
-		return nil, &beyondError{fmt.Sprintf("%s has more than %d entries", name, t.limits.TreeFiles)}
+		return nil, fmt.Errorf("%s has more than %d entries", name, t.limits.TreeFiles)
 	}
 	sort.Slice(entries, func(i, j int) bool { return entries[i].Name() < entries[j].Name() })
 	return entries, nil
@@ -346,11 +346,6 @@ func (t *tree) unlock(name string, depth int) {
 // maxDepth is how deep directories may be nested.
 const maxDepth = 200
 
-// beyondError is a tree of more than can be walked.
-type beyondError struct{ said string }
-
-func (e *beyondError) Error() string { return e.said }
-
 // walk visits everything beneath a directory, directories before what is in them;
 // symbolic links are not followed. A visit that returns fs.SkipDir is not entered.
 func (t *tree) walk(ctx context.Context, dir string, visit func(name string, info fs.FileInfo) error) error {
@@ -361,7 +356,7 @@ func (t *tree) walk(ctx context.Context, dir string, visit func(name string, inf
 			return err
 		}
 		if depth > maxDepth {
-			return &beyondError{fmt.Sprintf("%.100s… is nested more than %d deep", dir, maxDepth)}
+			return fmt.Errorf("%.100s… is nested more than %d deep", dir, maxDepth)
 		}
 		entries, err := t.readDir(dir)
 		if depth > 0 && errors.Is(err, fs.ErrNotExist) {
@@ -372,7 +367,7 @@ func (t *tree) walk(ctx context.Context, dir string, visit func(name string, inf
 		}
 		for _, e := range entries {
 			if count++; count > 2*t.limits.TreeFiles {
-				return &beyondError{fmt.Sprintf("the work tree has more than %d entries", 2*t.limits.TreeFiles)}
+				return fmt.Errorf("the work tree has more than %d entries", 2*t.limits.TreeFiles)
 			}
 			name := path.Join(dir, e.Name())
 			info, err := t.root.Lstat(name)

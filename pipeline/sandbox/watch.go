@@ -119,9 +119,8 @@ func (t *tree) tooBig() (over, hidden bool) {
 		}
 		return nil
 	})
-	var beyond *beyondError
-	if err != nil && !errors.As(err, &beyond) {
-		return over, true // it changed just now, or is no longer this user's to see
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
+		return over, true // it changed just now
 	}
 	return over || err != nil, hidden
 }

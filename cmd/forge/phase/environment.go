@@ -478,7 +478,8 @@ func (x *Executor) explain(run int64, sha string, err error) error {
 		return err
 	}
 	lines := x.told(run, sha)
-	for _, of := range []string{deps.CannotInstall, "could not set up", deps.Otherwise} { // what was done in place of the last one may be what helps
+	// The last is what was tried first: something else was done in its place.
+	for _, of := range []string{deps.CannotInstall, "could not set up", deps.Otherwise} {
 		for _, line := range lines {
 			if strings.HasPrefix(line, of) {
 				told := *fault

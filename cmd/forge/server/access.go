@@ -39,7 +39,7 @@ func newAccess(cfg settings.Config, app *github.App, log *slog.Logger) (*access.
 // keptKey reads the key of the pages, or makes one that only this user can read.
 func keptKey(file string) (string, error) {
 	data, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(data) == 0 { // nobody had written it yet
 		data = []byte(rand.Text() + "\n")
 		if err = os.MkdirAll(filepath.Dir(file), 0o700); err == nil {
 			err = os.WriteFile(file, data, 0o600)

@@ -23,32 +23,30 @@ const (
 const maxCrash = 256 << 10 // bytes of it that are read
 
 // watchCrashes has the runtime write down how this process ends by itself, from now on, and returns
-// what it wrote when an earlier one did, and the last time before; "" where that was ended in order,
-// or from outside. It is for a process that is one server and nothing else.
-func watchCrashes(dir string) (earlier, before string, err error) {
+// what it wrote when an earlier one did; "" where that was ended in order, or from outside. It is
+// for a process that is one server and nothing else.
+func watchCrashes(dir string) (earlier string, err error) {
 	name, last := filepath.Join(dir, crashFile), filepath.Join(dir, lastCrashFile)
 	content, err := os.ReadFile(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", "", err
+		return "", err
 	}
 	if len(content) > 0 {
-		old, _ := os.ReadFile(last)
-		before = string(old[:min(len(old), maxCrash)])
 		if err := os.Rename(name, last); err != nil {
-			return "", "", err
+			return "", err
 		}
 	}
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
 	defer f.Close() // the runtime has its own
 	if err := debug.SetCrashOutput(f, debug.CrashOptions{}); err != nil {
-		return "", "", err
+		return "", err
 	}
 	// Goroutines are named with what they work on.
 	if err := os.Setenv("GODEBUG", strings.TrimPrefix(os.Getenv("GODEBUG")+",tracebacklabels=1", ",")); err != nil {
-		return "", "", err
+		return "", err
 	}
 	earlier = string(content[:min(len(content), maxCrash)])
 	for _, asked := range []string{"SIGQUIT", "SIGABRT"} { // somebody wanted to see where it stood
@@ -56,7 +54,7 @@ func watchCrashes(dir string) (earlier, before string, err error) {
 			earlier = ""
 		}
 	}
-	return earlier, before, nil
+	return earlier, nil
 }
 
 // jobLabel begins the label of what goes on beside the engine.
@@ -78,7 +76,8 @@ func howItEnded(crash string) string {
 
 // afterCrash looks how the server ended the last time, and has set aside what would end it again.
 func (s *Server) afterCrash(ctx context.Context, dir string) {
-	crash, before, err := watchCrashes(dir)
+	before, _ := os.ReadFile(filepath.Join(dir, lastCrashFile)) // none, as a rule
+	crash, err := watchCrashes(dir)
 	if err != nil {
 		s.log.Warn("it is not known how the server ended last, and will not be the next time", "error", err)
 	}
@@ -88,7 +87,7 @@ func (s *Server) afterCrash(ctx context.Context, dir string) {
 	on, how := work.WorkedOn(crash), howItEnded(crash)
 	log := s.log.With("what", on, "error", how, "stack", text.ClipBytes(strings.TrimSpace(crash), 4000), "file", filepath.Join(dir, lastCrashFile))
 	aside, err := s.Engine.Crashed(ctx, on, how)
-	if job, ok := strings.CutPrefix(on, jobLabel); ok && work.WorkedOn(before) == on {
+	if job, ok := strings.CutPrefix(on, jobLabel); ok && work.WorkedOn(string(before)) == on {
 		aside, s.aside = true, job // until the next start
 	}
 	switch {

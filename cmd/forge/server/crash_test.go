@@ -119,32 +119,7 @@ func TestNoCrashLoop(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, crashFile), []byte("SIGQUIT: quit\n\ngoroutine 6 [running labels:{\"forge\": \"run/1\"}]:\n"), 0o600); err != nil { // that was somebody's wish
 		t.Fatal(err)
 	}
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, want := range []struct {
-		exit int
-		said string
-	}{
-		{2, ""},
-		{2, `level=ERROR msg="the server ended by itself; what it worked on is tried once more" what=run/2 error="a stack overflow"`},
-		{0, `level=ERROR msg="the server ended by itself a second time while it worked on the same thing, which is set aside" what=run/2 error="a stack overflow"`},
-	} {
-		var said bytes.Buffer
-		cmd := exec.CommandContext(t.Context(), exe)
-		cmd.Env = append(os.Environ(), "FORGE_CRASH_DIR="+dir)
-		if i == 2 {
-			cmd.Env = append(cmd.Env, "FORGE_CRASH_LAST=1")
-		}
-		cmd.Stderr = &said
-		if err := cmd.Run(); cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != want.exit {
-			t.Fatalf("process %d: %v, want exit %d:\n%.3000s", i+1, err, want.exit, &said)
-		}
-		if first, _, _ := strings.Cut(said.String(), "\n"); !strings.Contains(said.String(), want.said) || want.said == "" && strings.Contains(said.String(), "by itself") {
-			t.Errorf("process %d says %q, want %s", i+1, first, want.said)
-		}
-	}
+	inTurn(t, dir, "FORGE_CRASH_LAST", "run/2")
 	db = open()
 	defer db.Close()
 	for id, want := range map[int64]string{1: "which?", 2: "the server ended by itself while it worked on this, twice (a stack overflow), so that it is set aside", 3: "which?"} {
@@ -172,24 +147,38 @@ func TestNoCrashLoop(t *testing.T) {
 // the third; all else does.
 func TestNoCrashLoopOfJobs(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	inTurn(t, t.TempDir(), "FORGE_CRASH_JOB", "job/learning")
+}
+
+// inTurn runs three servers on dir: what the first two work on ends them, and the third sets it aside.
+// The third has the variable, or all have FORGE_CRASH_JOB.
+func inTurn(t *testing.T, dir, variable, what string) {
+	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
+	about := " what=" + what + ` error="a stack overflow"`
 	for i, want := range []struct {
 		exit int
 		said string
 	}{
-		{2, ""}, {2, `what it worked on is tried once more" what=job/learning error="a stack overflow"`},
-		{0, `which is set aside" what=job/learning error="a stack overflow"`},
+		{2, ""},
+		{2, `level=ERROR msg="the server ended by itself; what it worked on is tried once more"` + about},
+		{0, `level=ERROR msg="the server ended by itself a second time while it worked on the same thing, which is set aside"` + about},
 	} {
 		var said bytes.Buffer
 		cmd := exec.CommandContext(t.Context(), exe)
-		cmd.Env = append(os.Environ(), "FORGE_CRASH_DIR="+dir, "FORGE_CRASH_JOB=1")
+		cmd.Env = append(os.Environ(), "FORGE_CRASH_DIR="+dir)
+		if i == 2 || variable == "FORGE_CRASH_JOB" {
+			cmd.Env = append(cmd.Env, variable+"=1")
+		}
 		cmd.Stderr = &said
-		if err := cmd.Run(); cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != want.exit || !strings.Contains(said.String(), want.said) {
-			t.Fatalf("process %d: %v, want exit %d and %s:\n%.3000s", i+1, err, want.exit, want.said, &said)
+		if err := cmd.Run(); cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != want.exit {
+			t.Fatalf("process %d: %v, want exit %d:\n%.3000s", i+1, err, want.exit, &said)
+		}
+		if first, _, _ := strings.Cut(said.String(), "\n"); !strings.Contains(said.String(), want.said) || want.said == "" && strings.Contains(said.String(), "by itself") {
+			t.Errorf("process %d says %q, want %s", i+1, first, want.said)
 		}
 	}
 }

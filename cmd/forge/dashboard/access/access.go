@@ -5,8 +5,9 @@
 // There are three modes. Off: there are no pages. Local, the default: the pages are
 // for whoever runs the server, who sees and may do everything; a request must
 // come from loopback, through no proxy, must call the server by a name that only
-// this machine has, and must bring a key that stands in a file of theirs. GitHub: people sign in with GitHub, see what they can read there,
-// and may change what they may write to, which is asked at the moment of the change.
+// this machine has, and must bring the key, which is in a file of theirs. GitHub: people
+// sign in with GitHub, see what they can read there, and may change what they may write
+// to, which is asked at the moment of the change.
 //
 // Reading order: access.go (the way of a request), local.go, cookie.go, signin.go
 // (the way to GitHub and back), people.go (what a person can read), viewer.go, then

@@ -196,7 +196,7 @@ func (ts *Server) onEvents(run *pipeline.Run, events []pipeline.Event) {
 // Until waits until the run is shown as it should be.
 func (ts *Server) Until(what string, cond func(*pipeline.Run) bool) *pipeline.Run {
 	ts.T.Helper()
-	run, ok := ts.Within(3*time.Minute, cond)
+	run, ok := ts.Within(60*time.Second, cond)
 	if !ok {
 		stacks := make([]byte, 1<<20)
 		ts.T.Logf("what everybody does:\n%s", stacks[:runtime.Stack(stacks, true)])
