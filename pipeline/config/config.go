@@ -5,7 +5,6 @@ package config
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -264,24 +263,12 @@ type Ship struct {
 	Environments   []string `json:"environments,omitempty"`    // in their order
 	Ask            []string `json:"ask,omitempty"`             // those of them before which people are asked
 	BakeMinutes    int      `json:"bake_minutes,omitempty"`    // that each is watched before the next; 0: none is
-	Bake           []string `json:"bake,omitempty"`            // "ENVIRONMENT=MINUTES", of those that are watched for another time
 	TimeoutMinutes int      `json:"timeout_minutes,omitempty"` // until people are asked about a deployment that does not get on; 0: 30
 }
 
 // Asks reports whether people are asked once more before an environment.
 func (s Ship) Asks(environment string) bool {
 	return slices.ContainsFunc(s.Ask, func(e string) bool { return strings.EqualFold(e, environment) })
-}
-
-// Watched is for how many minutes an environment is watched before the next; 0: it is not.
-func (s Ship) Watched(environment string) int {
-	for _, b := range s.Bake {
-		n := strings.LastIndexByte(b, '=')
-		if minutes, err := strconv.Atoi(b[n+1:]); n > 0 && err == nil && strings.EqualFold(b[:n], environment) {
-			return minutes
-		}
-	}
-	return s.BakeMinutes
 }
 
 // Timeout is how long a deployment may not get on.

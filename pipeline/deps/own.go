@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tidwall/jsonc"
+
 	"forge/pipeline/config"
 	"forge/pipeline/untrusted"
 	"forge/pipeline/workspace"
@@ -142,7 +144,7 @@ func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + 
 // containerSteps are the commands that a development container runs when it is made.
 func containerSteps(text []byte) (out []string) {
 	var container map[string]any
-	if untrusted.YAML(withoutComments(text), &container) != nil { // JSON with comments
+	if untrusted.JSON(jsonc.ToJSON(text), &container) != nil { // JSON with comments
 		return nil
 	}
 	var add func(v any)

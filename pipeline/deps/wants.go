@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tidwall/jsonc"
+
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 	"forge/pipeline/untrusted"
@@ -278,7 +280,7 @@ func devcontainer(text []byte) (out []Want) {
 		Image    string
 		Features map[string]any
 	}
-	if err := untrusted.JSON(withoutComments(text[:min(len(text), 64<<10)]), &file); err != nil {
+	if err := untrusted.JSON(jsonc.ToJSON(text[:min(len(text), 64<<10)]), &file); err != nil {
 		return nil
 	}
 	if m := image.FindStringSubmatch(file.Image); m != nil {
@@ -291,44 +293,6 @@ func devcontainer(text []byte) (out []Want) {
 		}
 	}
 	slices.SortFunc(out, func(a, b Want) int { return strings.Compare(a.Tool, b.Tool) })
-	return out
-}
-
-// withoutComments is JSON as it is read without comments and commas at the end of lists.
-func withoutComments(text []byte) []byte {
-	var out []byte
-	quoted := false
-	for i := 0; i < len(text); i++ {
-		c := text[i]
-		rest := text[i:]
-		switch {
-		case quoted && c == '\\' && len(rest) > 1:
-			out = append(out, c, rest[1])
-			i++
-			continue
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case strings.HasPrefix(string(rest[:min(2, len(rest))]), "//"):
-			for i < len(text) && text[i] != '\n' {
-				i++
-			}
-			continue
-		case strings.HasPrefix(string(rest[:min(2, len(rest))]), "/*"):
-			end := strings.Index(string(rest), "*/")
-			if end < 0 {
-				return out
-			}
-			i += end + 1
-			continue
-		case c == '}' || c == ']':
-			out = []byte(strings.TrimRight(string(out), " \t\r\n"))
-			if len(out) > 0 && out[len(out)-1] == ',' {
-				out = out[:len(out)-1]
-			}
-		}
-		out = append(out, c)
-	}
 	return out
 }
 

@@ -195,9 +195,12 @@ func TestEveryRuleIsSeeded(t *testing.T) {
 			seen[h.rule] = true
 		}
 	}
-	for _, r := range rules {
-		if !seen[r.name] {
-			t.Errorf("rule %s finds no seed", r.name)
+	for _, r := range rules() {
+		if !seen[r.Name] {
+			t.Errorf("rule %s finds no seed", r.Name)
+		}
+		if r.Refuse != "" && r.refuse == nil {
+			t.Errorf("rule %s refuses by %q, which there is not", r.Name, r.Refuse)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -113,7 +112,6 @@ var rules = map[string]rule{
 	"ship.environments":        {doc: "Environments that it is brought to, in this order; none: it is merged alone", items: 10, item: checkEnvironment},
 	"ship.ask":                 {doc: "Those of them before which people are asked once more", items: 10, item: checkEnvironment},
 	"ship.bake_minutes":        {doc: "Minutes that each environment is watched, by the server's health checks and queries, before the next; 0: not at all", max: 24 * 60, unit: "minutes"},
-	"ship.bake":                {doc: "ENVIRONMENT=MINUTES for environments that are watched longer or shorter than that", items: 10, item: checkBake},
 	"ship.timeout_minutes":     {doc: "Minutes until people are asked about a deployment that does not get on; 0: 30", max: 24 * 60, unit: "minutes"},
 	"tests":                    {doc: "How the repository is tested"},
 	"tests.commands": {doc: "The commands that run the tests; without them they are found by what the repository holds",
@@ -434,16 +432,6 @@ func checkImageHost(s string) string {
 		return "must be the host of a registry, such as ghcr.io"
 	}
 	return ""
-}
-
-// checkBake is for an environment with the minutes that it is watched.
-func checkBake(s string) string {
-	n := strings.LastIndexByte(s, '=')
-	minutes, err := strconv.Atoi(s[n+1:])
-	if n < 1 || err != nil || minutes < 0 || minutes > 24*60 {
-		return fmt.Sprintf("is %.40q; write ENVIRONMENT=MINUTES with 0 to 1440 minutes, such as production=120", s)
-	}
-	return checkEnvironment(s[:n])
 }
 
 // checkEnvironment is for names of environments, which are anything at GitHub.

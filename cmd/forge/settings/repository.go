@@ -66,21 +66,6 @@ func wrongShip(s config.Ship) (out []string) {
 			out = append(out, fmt.Sprintf("ship.ask[%d] is %q, which is not among ship.environments: add it there, or remove it here", i, e))
 		}
 	}
-	baked := map[string]int{}
-	for i, b := range s.Bake {
-		e := b[:max(0, strings.LastIndexByte(b, '='))]
-		first, twice := baked[strings.ToLower(e)]
-		switch {
-		case e == "":
-		case twice:
-			out = append(out, fmt.Sprintf("ship.bake[%d] is for %q, as ship.bake[%d] is: remove one", i, e, first))
-		case !has(s.Environments, e):
-			out = append(out, fmt.Sprintf("ship.bake[%d] is for %q, which is not among ship.environments: add it there, or remove it here", i, e))
-		}
-		if !twice {
-			baked[strings.ToLower(e)] = i
-		}
-	}
 	if s.Via == "watch" && len(s.Ask) > 0 {
 		out = append(out, "ship.ask needs ship.via: deployments: with watch the repository deploys by itself, and nobody can be asked before; remove one of them")
 	}
@@ -108,7 +93,7 @@ func snapshot(c config.Config) config.Config {
 	c.Production.Irreversible = slices.Clone(c.Production.Irreversible)
 	c.Skills = slices.Clone(c.Skills)
 	c.Review.Lenses = slices.Clone(c.Review.Lenses)
-	c.Ship.Environments, c.Ship.Ask, c.Ship.Bake = slices.Clone(c.Ship.Environments), slices.Clone(c.Ship.Ask), slices.Clone(c.Ship.Bake)
+	c.Ship.Environments, c.Ship.Ask = slices.Clone(c.Ship.Environments), slices.Clone(c.Ship.Ask)
 	c.Setup.Commands, c.Setup.Cache = slices.Clone(c.Setup.Commands), slices.Clone(c.Setup.Cache)
 	c.Models = maps.Clone(c.Models)
 	c.Quality = slices.Clone(c.Quality) // what is in them is never changed

@@ -132,11 +132,7 @@ func TestRepositoryErrors(t *testing.T) {
 		{"shipping that does not go together", "ship: {via: watch, environments: [a, b, a], ask: [c]}\n", []string{
 			`ship.environments[2] is "a", which is there already: remove one`, `ship.ask[0] is "c", which is not among ship.environments: add it there`,
 			"ship.ask needs ship.via: deployments"}},
-		{"shipping's watches", "ship: {environments: [a], bake: [a=5, b=5, a, a=2000]}\n", []string{
-			`ship.bake[2] is "a"; write ENVIRONMENT=MINUTES`, `ship.bake[3] is "a=2000"; write`}},
 		{"shipping in two letter cases", "ship: {environments: [Prod, prod]}\n", []string{`ship.environments[1] is "prod", which is there already`}},
-		{"shipping's watch of what is not there", "ship: {environments: [a], bake: [a=5, b=5]}\n", []string{`ship.bake[1] is for "b", which is not among ship.environments`}},
-		{"shipping watches an environment twice", "ship: {environments: [a, b], bake: [a=5, b=5, a=60]}\n", []string{`ship.bake[2] is for "a", as ship.bake[0] is: remove one`}},
 		{"shipping misspelt", "ship:\n  via: deploy\n  merge: fast\n  environment: [a]\n  bake_minutes: 2000\n", []string{
 			`ship.via is "deploy"; it must be one of deployments, watch`, `ship.merge is "fast"`, `did you mean "environments"?`, "ship.bake_minutes is 2000; it must be from 0 to 1440 minutes"}},
 		{"production with a run without an issue", "production:\n  run: true\n", []string{"production.run is true, but production.issue is not"}},
@@ -200,8 +196,6 @@ func otherValue(t *testing.T, key string, typ reflect.Type, now any) any {
 		return []string{"coverage"}
 	case key == "review.lenses":
 		return []string{"product"}
-	case key == "ship.bake":
-		return []string{"some thing=5"}
 	case key == "setup.image":
 		return "ghcr.io/acme/tools:1"
 	case typ.Kind() == reflect.Slice:
@@ -272,9 +266,6 @@ func TestEveryKeyIsRead(t *testing.T) {
 		if key == "ship.ask" {
 			ship := tree.(map[string]any)["ship"].(map[string]any)
 			ship["environments"] = ship["ask"]
-		}
-		if key == "ship.bake" {
-			tree.(map[string]any)["ship"].(map[string]any)["environments"] = []string{"some thing"}
 		}
 		text, err := yaml.Marshal(tree)
 		if err != nil {

@@ -747,7 +747,7 @@ func (v *Service) catchUp(ctx context.Context, s *Ship, run *pipeline.Run, known
 // deployed begins to watch what was deployed, as every deployment is watched; one that
 // is not goes on.
 func (v *Service) deployed(ctx context.Context, s *Ship, run *pipeline.Run, d production.Deployment, now time.Time) error {
-	minutes := s.Settings.Watched(s.environment())
+	minutes := s.Settings.BakeMinutes
 	if minutes == 0 {
 		s.arrived(now, "", "", "")
 		return nil

@@ -404,7 +404,7 @@ func (s *Ship) deploysTo(n int) string {
 	if !s.deploys() {
 		how = fmt.Sprintf("the repository's own deployment to %s is waited for", env)
 	}
-	if m := s.Settings.Watched(env); m > 0 {
+	if m := s.Settings.BakeMinutes; m > 0 {
 		how += fmt.Sprintf(", and it is watched for %s", text.Plural(m, "minute", "minutes"))
 	}
 	return how

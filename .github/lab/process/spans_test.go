@@ -1,4 +1,4 @@
-package tracingtest
+package process
 
 import (
 	"encoding/hex"
@@ -8,9 +8,9 @@ import (
 	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
 )
 
-// Check holds that spans are one whole trace with at least so many spans of
+// checkSpans holds that spans are one whole trace with at least so many spans of
 // some names, and that no word of an issue, a prompt, code or a path is in it.
-func Check(t *testing.T, spans []*otlp.Span, atLeast map[string]int, never ...string) {
+func checkSpans(t *testing.T, spans []*otlp.Span, atLeast map[string]int, never ...string) {
 	t.Helper()
 	ids, traces, names := map[string]bool{}, map[string]bool{}, map[string]int{}
 	for _, s := range spans {
