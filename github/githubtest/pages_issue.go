@@ -156,7 +156,7 @@ func (s *Server) viewIssuePage(i *issue, back string) issuePage {
 func viewThread(t *thread, full, back string) threadView {
 	v := threadView{Path: t.path, Line: t.line, Resolved: t.resolved, Outdated: t.outdated, First: t.comments[0].id}
 	for _, c := range t.comments {
-		_, suggests := suggestion(c.body)
+		_, suggests := markdown.Suggestion(c.body)
 		v.Comments = append(v.Comments, threadComment{
 			ID: c.id, Who: c.user.login, Body: markdown.HTML(c.body, boxForm(full, "tick", back, "id", c.id)),
 			Suggestion: suggests && !t.outdated && !t.resolved && !c.applied && t.pull.state == "open", Hidden: c.minimized != "",

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"forge/github/githubtest/markdown"
 	"forge/pipeline/lazyregexp"
 )
 
@@ -339,8 +340,6 @@ func (p *Person) EditComment(repo string, id int64, body string) error {
 	})
 }
 
-var taskBox = lazyregexp.New(`(?m)^([ \t>]*(?:[-*+]|\d+[.)])[ \t]+\[)([ xX])(\][ \t])(.*)$`)
-
 // TickBox ticks, or unticks, the nth task-list box in a comment, from 0.
 func (p *Person) TickBox(repo string, id int64, nth int) error {
 	return p.onComment("tick a box in comment", repo, id, func(_ *account, body string, save func(string)) error {
@@ -353,15 +352,15 @@ func (p *Person) TickBox(repo string, id int64, nth int) error {
 }
 
 func toggleBox(body string, nth int) (string, error) {
-	at := taskBox.FindAllStringSubmatchIndex(body, -1)
+	at := markdown.Boxes(body)
 	if nth < 0 || nth >= len(at) {
 		return "", fmt.Errorf("there are %d boxes, numbered from 0; %d is none", len(at), nth)
 	}
 	mark := "x"
-	if body[at[nth][4]:at[nth][5]] != " " {
+	if body[at[nth]] != ' ' {
 		mark = " "
 	}
-	return body[:at[nth][4]] + mark + body[at[nth][5]:], nil
+	return body[:at[nth]] + mark + body[at[nth]+1:], nil
 }
 
 // Push is a commit that a person pushes.

@@ -194,7 +194,7 @@ func (p *pull) mayResolve(a *account) bool { return a == p.user || p.repo.can(a,
 // withSuggestion returns a file with the comment's suggestion in place of its lines.
 func (c *reviewComment) withSuggestion(file string) (string, error) {
 	t := c.thread
-	text, found := suggestion(c.body)
+	text, found := markdown.Suggestion(c.body)
 	switch {
 	case !found:
 		return "", refusal("the comment has no suggestion block")
@@ -226,27 +226,6 @@ func (c *reviewComment) withSuggestion(file string) (string, error) {
 		return "", refusal("This suggestion is invalid because no changes were made to the code.")
 	}
 	return result, nil
-}
-
-// suggestion finds the first suggestion block in a comment. Its text ends with a
-// line end, unless it is empty.
-func suggestion(body string) (string, bool) {
-	lines := strings.Split(strings.ReplaceAll(body, "\r\n", "\n"), "\n")
-	for i, line := range lines {
-		fence, info := markdown.Fence(line)
-		if info != "suggestion" {
-			continue
-		}
-		var text strings.Builder
-		for _, l := range lines[i+1:] {
-			if f, rest := markdown.Fence(l); rest == "" && len(f) >= len(fence) && f[0] == fence[0] {
-				return text.String(), true
-			}
-			text.WriteString(l + "\n")
-		}
-		return text.String(), true
-	}
-	return "", false
 }
 
 // commitSuggestions does what the button does: a commit of the person's, with the

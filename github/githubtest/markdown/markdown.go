@@ -1,245 +1,153 @@
-// Package markdown shows the Markdown of issues and comments on the local GitHub's pages.
+// Package markdown reads the Markdown of issues and comments as GitHub does, for the pages
+// and the buttons of the local GitHub.
 package markdown
 
 import (
 	"fmt"
-	"html"
 	"html/template"
+	"slices"
 	"strings"
 
-	"forge/pipeline/lazyregexp"
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	east "github.com/yuin/goldmark/extension/ast"
+	"github.com/yuin/goldmark/renderer"
+	markup "github.com/yuin/goldmark/renderer/html"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+	"golang.org/x/net/html"
 )
 
-// HTML renders the Markdown that bots and people write: enough of it to read
-// comfortably. Everything is escaped; the only HTML let through is details,
-// summary and br. box renders the nth task-list box.
-func HTML(text string, box func(n int, ticked bool) string) template.HTML {
-	text = htmlComment.ReplaceAllString(strings.ReplaceAll(text, "\r\n", "\n"), "")
-	r := &renderer{box: box}
-	r.blocks(strings.Split(text, "\n"))
-	return template.HTML(r.out.String()) //nolint:gosec // built from escaped parts
+// HTML renders a text. Of its own HTML it lets through details, summary, br and sub,
+// without attributes but open. box renders the nth box of a task list.
+func HTML(source string, box func(n int, ticked bool) string) template.HTML {
+	r := &page{box: box}
+	var out strings.Builder
+	doc := parse(source)
+	_ = ast.Walk(doc, mark([]byte(source)))
+	md := goldmark.New(goldmark.WithExtensions(extension.GFM),
+		goldmark.WithRendererOptions(markup.WithHardWraps(), renderer.WithNodeRenderers(util.Prioritized(r, 1))))
+	if err := md.Renderer().Render(&out, []byte(source), doc); err != nil {
+		return template.HTML(html.EscapeString(err.Error())) // a Builder never fails
+	}
+	return template.HTML(out.String()) //nolint:gosec // goldmark leaves HTML out unless it is told not to; see page.html
 }
 
-var htmlComment = lazyregexp.New(`(?s)<!--.*?(?:-->|$)`)
-
-type renderer struct {
-	out   strings.Builder
-	box   func(int, bool) string
-	boxes int
-	depth int
+func parse(source string) ast.Node {
+	return goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader([]byte(source)))
 }
 
-var (
-	heading   = lazyregexp.New(`^(#{1,6})\s+(.*?)\s*#*$`)
-	rule      = lazyregexp.New(`^ {0,3}(?:-{3,}|\*{3,}|_{3,})\s*$`)
-	item      = lazyregexp.New(`^(\s*)(?:[-*+]|\d+[.)])\s+(.*)$`)
-	task      = lazyregexp.New(`^\[([ xX])\]\s+(.*)$`)
-	divider   = lazyregexp.New(`^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$`)
-	htmlBlock = lazyregexp.New(`^\s*</?(?:details|summary)\b[^>]*>`)
-)
-
-// maxDepth bounds nested quotes.
-const maxDepth = 8
-
-func (r *renderer) blocks(lines []string) {
-	r.depth++
-	defer func() { r.depth-- }()
-	for i := 0; i < len(lines); {
-		line := lines[i]
-		fence, info := Fence(line)
-		switch {
-		case strings.TrimSpace(line) == "":
-			i++
-		case fence != "":
-			i = r.code(lines, i, fence, info)
-		case heading.MatchString(line):
-			m := heading.FindStringSubmatch(line)
-			fmt.Fprintf(&r.out, "<h%d>%s</h%d>\n", len(m[1]), inline(m[2]), len(m[1]))
-			i++
-		case rule.MatchString(line):
-			r.out.WriteString("<hr>\n")
-			i++
-		case htmlBlock.MatchString(line):
-			r.out.WriteString(htmlLine(line) + "\n")
-			i++
-		case strings.HasPrefix(line, ">") && r.depth < maxDepth:
-			i = r.quote(lines, i)
-		case item.MatchString(line):
-			i = r.list(lines, i)
-		case strings.Contains(line, "|") && i+1 < len(lines) && divider.MatchString(lines[i+1]) && strings.Contains(lines[i+1], "-"):
-			i = r.table(lines, i)
-		default:
-			i = r.paragraph(lines, i)
+// Suggestion is the content of the first suggestion block. It ends with a line end, unless it
+// is empty.
+func Suggestion(source string) (content string, ok bool) {
+	_ = ast.Walk(parse(source), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if block, is := n.(*ast.FencedCodeBlock); is && string(block.Language([]byte(source))) == "suggestion" {
+			content, ok = string(block.Lines().Value([]byte(source))), true
+			return ast.WalkStop, nil
 		}
+		return ast.WalkContinue, nil
+	})
+	content = strings.ReplaceAll(content, "\r\n", "\n")
+	if content != "" && !strings.HasSuffix(content, "\n") {
+		content += "\n"
 	}
+	return content, ok
 }
 
-func (r *renderer) code(lines []string, i int, fence, info string) int {
-	class := "code"
-	if info == "suggestion" {
-		class = "code suggestion"
-	}
-	fmt.Fprintf(&r.out, "<pre class=%q><code>", class)
-	for i++; i < len(lines); i++ {
-		if f, rest := Fence(lines[i]); rest == "" && len(f) >= len(fence) && f[0] == fence[0] {
-			i++
-			break
+// Boxes returns where the marks of a text's task boxes stand, a space or an x each.
+func Boxes(source string) (at []int) {
+	_ = ast.Walk(parse(source), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if entering && n.Kind() == east.KindTaskCheckBox {
+			at = append(at, n.Parent().Lines().At(0).Start+1)
 		}
-		r.out.WriteString(html.EscapeString(lines[i]) + "\n")
-	}
-	r.out.WriteString("</code></pre>\n")
-	return i
+		return ast.WalkContinue, nil
+	})
+	return at
 }
 
 // alerts are GitHub's highlighted quotes, by their first line.
 var alerts = map[string]string{"[!NOTE]": "Note", "[!TIP]": "Tip", "[!IMPORTANT]": "Important", "[!WARNING]": "Warning", "[!CAUTION]": "Caution"}
 
-func (r *renderer) quote(lines []string, i int) int {
-	var inner []string
-	for ; i < len(lines) && strings.HasPrefix(lines[i], ">"); i++ {
-		inner = append(inner, strings.TrimPrefix(strings.TrimPrefix(lines[i], ">"), " "))
+// mark gives nodes what the style sheet knows them by.
+func mark(source []byte) ast.Walker {
+	return func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		switch n.Kind() {
+		case east.KindTaskCheckBox:
+			n.Parent().Parent().SetAttributeString("class", []byte("task"))
+		case ast.KindBlockquote:
+			first, is := n.FirstChild().(*ast.Paragraph)
+			if !is {
+				break
+			}
+			line := first.Lines().At(0)
+			kind := alerts[strings.TrimSpace(string(line.Value(source)))]
+			if kind == "" {
+				break
+			}
+			n.SetAttributeString("class", []byte("alert "+strings.ToLower(kind)))
+			for c, is := first.FirstChild().(*ast.Text); is && c.Segment.Start < line.Stop; c, is = first.FirstChild().(*ast.Text) {
+				first.RemoveChild(first, c)
+			}
+			title, label := ast.NewParagraph(), ast.NewEmphasis(2)
+			label.AppendChild(label, ast.NewString([]byte(kind)))
+			title.AppendChild(title, label)
+			n.InsertBefore(n, first, title)
+		}
+		return ast.WalkContinue, nil
 	}
-	kind := ""
-	if len(inner) > 0 {
-		kind = alerts[strings.TrimSpace(inner[0])]
-	}
-	if kind == "" {
-		r.out.WriteString("<blockquote>\n")
-	} else {
-		r.out.WriteString(`<blockquote class="alert ` + strings.ToLower(kind) + `">` + "\n<strong>" + kind + "</strong>\n")
-		inner = inner[1:]
-	}
-	r.blocks(inner)
-	r.out.WriteString("</blockquote>\n")
-	return i
 }
 
-func (r *renderer) list(lines []string, i int) int {
-	r.out.WriteString("<ul>\n")
-	for i < len(lines) {
-		m := item.FindStringSubmatch(lines[i])
-		if m == nil {
-			break
-		}
-		text := m[2]
-		for i++; i < len(lines) && strings.HasPrefix(lines[i], "  ") && !item.MatchString(lines[i]); i++ {
-			text += " " + strings.TrimSpace(lines[i])
-		}
-		class := ""
-		if len(m[1]) > 1 {
-			class = ` class="deeper"`
-		}
-		if t := task.FindStringSubmatch(text); t != nil {
-			fmt.Fprintf(&r.out, "<li class=\"task\">%s %s</li>\n", r.box(r.boxes, t[1] != " "), inline(t[2]))
-			r.boxes++
-			continue
-		}
-		fmt.Fprintf(&r.out, "<li%s>%s</li>\n", class, inline(text))
-	}
-	r.out.WriteString("</ul>\n")
-	return i
+// page renders what GitHub's pages have and goldmark has not.
+type page struct {
+	box   func(int, bool) string
+	boxes int
 }
 
-func cells(line string) []string {
-	line = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(line), "|"), "|")
-	return strings.Split(strings.ReplaceAll(line, `\|`, "\x00"), "|")
-}
-
-func (r *renderer) table(lines []string, i int) int {
-	row := func(tag, line string) {
-		r.out.WriteString("<tr>")
-		for _, c := range cells(line) {
-			fmt.Fprintf(&r.out, "<%s>%s</%s>", tag, inline(strings.ReplaceAll(strings.TrimSpace(c), "\x00", "|")), tag)
+func (p *page) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
+	r.Register(east.KindTaskCheckBox, func(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if entering {
+			fmt.Fprintf(w, "%s ", p.box(p.boxes, n.(*east.TaskCheckBox).IsChecked))
+			p.boxes++
 		}
-		r.out.WriteString("</tr>\n")
-	}
-	r.out.WriteString("<table>\n")
-	row("th", lines[i])
-	for i += 2; i < len(lines) && strings.Contains(lines[i], "|"); i++ {
-		row("td", lines[i])
-	}
-	r.out.WriteString("</table>\n")
-	return i
-}
-
-func (r *renderer) paragraph(lines []string, i int) int {
-	start := i
-	for i++; i < len(lines); i++ {
-		f, _ := Fence(lines[i])
-		if strings.TrimSpace(lines[i]) == "" || f != "" || heading.MatchString(lines[i]) || item.MatchString(lines[i]) ||
-			htmlBlock.MatchString(lines[i]) || strings.HasPrefix(lines[i], ">") {
-			break
-		}
-	}
-	fmt.Fprintf(&r.out, "<p>%s</p>\n", inline(strings.Join(lines[start:i], "\n")))
-	return i
-}
-
-var tagged = lazyregexp.New(`</?(?:details|summary|br)\b[^>]*>`)
-
-// htmlLine lets the allowed tags through, without their attributes.
-func htmlLine(line string) string {
-	var b strings.Builder
-	for {
-		at := tagged.FindStringIndex(line)
-		if at == nil {
-			break
-		}
-		b.WriteString(inline(line[:at[0]]))
-		tag := line[at[0]:at[1]]
-		end := strings.IndexAny(tag, " />")
-		if strings.HasPrefix(tag, "</") {
-			end = 2 + strings.IndexAny(tag[2:], " />")
-		}
-		open := ""
-		if strings.HasPrefix(tag, "<details open") {
-			open = " open"
-		}
-		b.WriteString(tag[:end] + open + ">")
-		line = line[at[1]:]
-	}
-	b.WriteString(inline(line))
-	return b.String()
-}
-
-var (
-	codeSpan = lazyregexp.New("`+[^`]+`+")
-	link     = lazyregexp.New(`\[([^\]]*)\]\((https?://[^\s)]+|#[\w-]+|/[^\s)]*)\)`)
-	bareURL  = lazyregexp.New(`(^|[\s(])(https?://[^\s<)]+)`)
-	bold     = lazyregexp.New(`\*\*([^*]+)\*\*`)
-	italic   = lazyregexp.New(`(^|[\s(])[*_]([^*_\s][^*_]*)[*_]([\s.,:;!?)]|$)`)
-	strike   = lazyregexp.New(`~~([^~]+)~~`)
-)
-
-// inline renders one run of text. Code spans are set aside first.
-func inline(text string) string {
-	var codes []string
-	text = strings.ReplaceAll(text, "\x01", "")
-	text = codeSpan.ReplaceAllStringFunc(text, func(c string) string {
-		codes = append(codes, "<code>"+html.EscapeString(strings.TrimSpace(strings.Trim(c, "`")))+"</code>")
-		return fmt.Sprintf("\x01%d\x01", len(codes)-1)
+		return ast.WalkContinue, nil
 	})
-	text = html.EscapeString(text)
-	text = strings.NewReplacer("&lt;br&gt;", "<br>", "&lt;br/&gt;", "<br>", "&lt;sub&gt;", "<sub>", "&lt;/sub&gt;", "</sub>", "&#39;", "'").Replace(text)
-	text = link.ReplaceAllString(text, `<a href="$2">$1</a>`)
-	text = bareURL.ReplaceAllString(text, `$1<a href="$2">$2</a>`)
-	text = bold.ReplaceAllString(text, "<strong>$1</strong>")
-	text = italic.ReplaceAllString(text, "$1<em>$2</em>$3")
-	text = strike.ReplaceAllString(text, "<del>$1</del>")
-	for i, c := range codes {
-		text = strings.Replace(text, fmt.Sprintf("\x01%d\x01", i), c, 1)
-	}
-	return text
+	r.Register(ast.KindRawHTML, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if entering {
+			allowed(w, string(n.(*ast.RawHTML).Segments.Value(source)))
+		}
+		return ast.WalkSkipChildren, nil
+	})
+	r.Register(ast.KindHTMLBlock, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if block := n.(*ast.HTMLBlock); entering {
+			text := string(block.Lines().Value(source))
+			if block.HasClosure() {
+				text += string(block.ClosureLine.Value(source))
+			}
+			allowed(w, text)
+		}
+		return ast.WalkContinue, nil
+	})
 }
 
-// Fence splits "```go" into its marks and its info string; the marks are
-// empty when the line is no fence.
-func Fence(line string) (marks, info string) {
-	trimmed := strings.TrimLeft(line, " ")
-	for _, ch := range []string{"`", "~"} {
-		if n := len(trimmed) - len(strings.TrimLeft(trimmed, ch)); n >= 3 && len(line)-len(trimmed) < 4 {
-			return trimmed[:n], strings.TrimSpace(trimmed[n:])
+// allowed writes the tags of a text that are let through, and the others as text; comments go.
+func allowed(w util.BufWriter, source string) {
+	for z := html.NewTokenizer(strings.NewReader(source)); z.Next() != html.ErrorToken; {
+		token := z.Token()
+		switch token.Data {
+		case "details", "summary", "br", "sub":
+			token.Attr = slices.DeleteFunc(token.Attr, func(a html.Attribute) bool { return a.Key != "open" })
+			fmt.Fprint(w, token)
+		default:
+			switch {
+			case token.Type == html.TextToken:
+				fmt.Fprint(w, html.EscapeString(token.Data))
+			case token.Type != html.CommentToken:
+				fmt.Fprint(w, html.EscapeString(token.String()))
+			}
 		}
 	}
-	return "", "\x00" // never an info string
 }
