@@ -43,18 +43,19 @@ func (p *phase) justify(ctx context.Context, list []pipeline.TestChange) ([]pipe
 	return out, p.restore(ctx)
 }
 
-// changeOf is the job's change of the files that the tests depend on; all of it
-// where they name none.
+// changeOf is the job's change, with the files first that the tests depend on: whoever judges
+// an edited test sees what of the product it was edited for.
 func (p *phase) changeOf(list []pipeline.TestChange) change.Change {
 	c := change.Read(p.job.Diff)
-	var files []string
+	rank := map[string]int{}
 	for _, t := range list {
-		files = append(files, t.Files...)
+		for _, file := range t.Files {
+			rank[file] = -1
+		}
 	}
-	if len(files) == 0 {
-		return c
-	}
-	c.Files = slices.DeleteFunc(c.Files, func(f *change.File) bool { return !slices.Contains(files, f.Path) && !slices.Contains(files, f.From) })
+	slices.SortStableFunc(c.Files, func(a, b *change.File) int {
+		return min(rank[a.Path], rank[a.From]) - min(rank[b.Path], rank[b.From])
+	})
 	return c
 }
 

@@ -144,10 +144,20 @@ func TestNoCrashLoop(t *testing.T) {
 }
 
 // Covers S32: what goes on beside the engine and ends the process twice in a row does not go on in
-// the third; all else does.
+// the third; all else does, and the doctor names it.
 func TestNoCrashLoopOfJobs(t *testing.T) {
 	t.Parallel()
-	inTurn(t, t.TempDir(), "FORGE_CRASH_JOB", "job/learning")
+	dir := t.TempDir()
+	inTurn(t, dir, "FORGE_CRASH_JOB", "job/learning")
+	d := &doctor{list: map[string][]Diagnosis{}}
+	d.crash(filepath.Join(dir, lastCrashFile))
+	if said := fmt.Sprint(d.told()); !strings.Contains(said, "by a stack overflow, while it worked on job/learning") {
+		t.Errorf("the doctor says %s", said)
+	}
+	d = &doctor{list: map[string][]Diagnosis{}}
+	if d.crash(filepath.Join(dir, "none")); len(d.told()) > 0 {
+		t.Errorf("without a crash the doctor says %v", d.told())
+	}
 }
 
 // inTurn runs three servers on dir: what the first two work on ends them, and the third sets it aside.

@@ -35,6 +35,7 @@ import (
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
+	"forge/pipeline/work"
 	"forge/pipeline/workspace"
 )
 
@@ -193,6 +194,26 @@ func (d *doctor) disk(context.Context) {
 	probe.Close()
 	os.Remove(probe.Name())
 	d.room(dir)
+	d.crash(filepath.Join(dir, lastCrashFile))
+}
+
+// tellCrash is for how long the doctor tells that the server has ended by itself.
+const tellCrash = 7 * 24 * time.Hour
+
+// crash says how the server ended by itself, and what it worked on: the second time, that is set aside.
+func (d *doctor) crash(file string) {
+	info, err := os.Stat(file)
+	if err != nil || time.Since(info.ModTime()) > tellCrash {
+		return
+	}
+	crash, err := os.ReadFile(file)
+	if err != nil {
+		d.say("disk", GradeWarn, "", "the server ended by itself at %s; how, cannot be read: %v", info.ModTime().Format(time.DateTime), err)
+		return
+	}
+	on := cmp.Or(work.WorkedOn(string(crash)), "something that is not known")
+	d.say("disk", GradeWarn, "report it with "+file+"; what ends it twice is set aside until its next start, a run until somebody answers", "the server ended by itself at %s, by %s, while it worked on %s",
+		info.ModTime().Format(time.DateTime), howItEnded(string(crash)), on)
 }
 
 // mayWrite reports why files cannot be made in a directory, which is made where it is not there.
