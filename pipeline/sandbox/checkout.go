@@ -24,6 +24,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"forge/pipeline"
 	"forge/pipeline/text"
 	"forge/pipeline/workspace"
 )
@@ -77,11 +78,18 @@ func (t *tree) readManifest(ctx context.Context, sha string) (map[string]entry, 
 	manifest, err := t.parseManifest(bufio.NewReaderSize(out, 64<<10))
 	if err != nil {
 		cancel()
+		err = unfit(err)
 	}
 	if waitErr := cmd.Wait(); err == nil && waitErr != nil {
 		err = &gitError{command: "ls-tree", code: cmd.ProcessState.ExitCode(), stderr: errs.buf.String()}
 	}
 	return manifest, err
+}
+
+// unfit is the fault of a commit that cannot be checked out for what is in it: trying again does not
+// help.
+func unfit(why error) error {
+	return &pipeline.Fault{Class: pipeline.FaultEnvironment, Final: true, Message: fmt.Sprintf("the commit cannot be checked out: %v", why)}
 }
 
 // parseManifest reads rows of "mode type oid size<TAB>path<NUL>".
@@ -105,7 +113,10 @@ func (t *tree) parseManifest(r *bufio.Reader) (map[string]entry, error) {
 			return nil, fmt.Errorf("the commit has more than %d files", t.limits.TreeFiles)
 		}
 		if err := checkPath(name); err != nil {
-			return nil, fmt.Errorf("the commit has a file that is not checked out: %w", err)
+			return nil, err
+		}
+		if strings.Count(name, "/") > maxDepth {
+			return nil, fmt.Errorf("%.100s… is nested more than %d deep", name, maxDepth)
 		}
 		e := entry{mode: field[0], oid: field[2]}
 		switch e.mode {
@@ -132,10 +143,10 @@ func readRow(r *bufio.Reader) (string, error) {
 		return "", io.EOF
 	case err == io.EOF:
 		return "", io.ErrUnexpectedEOF
+	case err == bufio.ErrBufferFull || len(row) > 8<<10:
+		return "", fmt.Errorf("it has a path of more than 8 KiB, %.100s…", row)
 	case err != nil:
 		return "", err
-	case len(row) > 8<<10:
-		return "", errors.New("git printed a row over 8 KiB")
 	}
 	return string(row[:len(row)-1]), nil
 }
@@ -348,7 +359,10 @@ func (t *tree) fillFrom(ctx context.Context, r *bufio.Reader, missing []string, 
 			}
 			made = dir
 		}
-		if err := t.make(name, e, content); err != nil {
+		switch err := t.make(name, e, content); {
+		case e.mode == modeLink && (errors.Is(err, unix.ENAMETOOLONG) || errors.Is(err, unix.ENOENT)):
+			return unfit(fmt.Errorf("%s is a link that no file system has: it leads to %.100q", name, content))
+		case err != nil:
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"forge/pipeline"
 	"forge/pipeline/workspace"
 )
 
@@ -339,6 +340,44 @@ func TestTreeBomb(t *testing.T) {
 	}
 	if _, err := w.Read(t.Context(), "f0"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("something was checked out: %v", err)
+	}
+}
+
+// Covers S14: what no file system holds is a fault that names it, and trying again does not help.
+func TestUnfitCommits(t *testing.T) {
+	f := newFixture(t, map[string]string{"a": "a"})
+	w := f.open(t, newManager(t, Options{Unsafe: true}), f.head)
+	blob := gitIn(t, f.remote, []string{"STDIN=x"}, "hash-object", "-w", "--stdin")
+	long := gitIn(t, f.remote, []string{"STDIN=" + strings.Repeat("x/", 3000)}, "hash-object", "-w", "--stdin")
+	for i, c := range []struct {
+		mode, oid, name, dir string
+		dirs                 int
+		want                 string
+	}{
+		{"100644", blob, "f", "d", maxDepth + 1, "d/d/d/d/d"},
+		{"100644", blob, "f", strings.Repeat("n", 250), 17, "not a path inside the repository"},
+		{"100644", blob, "f", strings.Repeat("n", 250), 300, "it has a path of more than 8 KiB, "},
+		{"120000", long, "link", "d", 1, `d/link is a link that no file system has: it leads to "x/x/x`},
+		{"100644", blob, `"a\001b"`, "d", 1, `path "d/a\x01b" has a control character`},
+	} {
+		oid := gitIn(t, f.remote, []string{"STDIN=" + fmt.Sprintf("%s blob %s\t%s\n", c.mode, c.oid, c.name)}, "mktree")
+		for range c.dirs {
+			oid = gitIn(t, f.remote, []string{"STDIN=" + fmt.Sprintf("040000 tree %s\t%s\n", oid, c.dir)}, "mktree")
+		}
+		branch := fmt.Sprintf("unfit-%d", i)
+		gitIn(t, f.remote, nil, "update-ref", "refs/heads/"+branch, gitIn(t, f.remote, nil, "commit-tree", oid, "-m", "unfit"))
+		if err := f.gateway.Fetch(t.Context(), f.repo, "", branch); err != nil {
+			t.Fatal(err)
+		}
+		sha, err := f.gateway.Resolve(t.Context(), f.repo, branch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = w.Checkout(t.Context(), sha)
+		var fault *pipeline.Fault
+		if !errors.As(err, &fault) || !fault.Final || !strings.HasPrefix(fault.Message, "the commit cannot be checked out: ") || !strings.Contains(fault.Message, c.want) || len(fault.Message) > 400 {
+			t.Errorf("%.20q in %d of %.20q: %v; want a final fault with %q", c.name, c.dirs, c.dir, err, c.want)
+		}
 	}
 }
 

@@ -117,15 +117,15 @@ var errPath = errors.New("not a path inside the repository")
 // absolute and unclean paths, ".." and every spelling of ".git".
 func checkPath(name string) error {
 	if name == "" || len(name) > 4096 || strings.HasPrefix(name, "/") || strings.ContainsAny(name, "\x00\\") || path.Clean(name) != name {
-		return fmt.Errorf("path %q: %w", name, errPath)
+		return fmt.Errorf("path %.200q: %w", name, errPath)
 	}
 	for part := range strings.SplitSeq(name, "/") {
 		if part == "." || part == ".." || len(part) > 255 || isDotGit(part) {
-			return fmt.Errorf("path %q: %w", name, errPath)
+			return fmt.Errorf("path %.200q: %w", name, errPath)
 		}
 		for _, c := range part {
 			if c < ' ' || c == 0x7f {
-				return fmt.Errorf("path %q has a control character: %w", name, errPath)
+				return fmt.Errorf("path %.200q has a control character: %w", name, errPath)
 			}
 		}
 	}
