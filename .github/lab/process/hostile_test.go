@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -243,7 +244,10 @@ func TestHostileRepositories(t *testing.T) {
 	if _, err := l.gh.Install(all...); err != nil {
 		t.Fatal(err)
 	}
-	p := l.serve("FORGE_DEPENDENCIES=off")
+	if err := os.WriteFile(filepath.Join(l.dir, "forge.yml"), []byte("dependencies: off\ntests: {timeout_minutes: 1}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := l.serve()
 	for _, repo := range all[1:] {
 		issue, err := l.gh.As("acme").OpenIssue(repo, "The greeting lacks its comma", "It prints `hello Ann`.")
 		if err == nil {
