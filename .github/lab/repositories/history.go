@@ -10,6 +10,8 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -30,9 +32,10 @@ const (
 	mostBytes = 200_000 // of a file that is changed
 )
 
-// commits returns the commits that are named, else the newest n changes of code with its tests. Merges, changes of what runs
+// commits returns the commits that are named, else the newest n changes of code with its tests; or of
+// a file whose name matches one of touching, such as Makefile. Merges, changes of what runs
 // in a project's own CI, of what is no text and of many files are passed over.
-func commits(ctx context.Context, clone string, n int, named []string) ([]commit, error) {
+func commits(ctx context.Context, clone string, n int, named, touching []string) ([]commit, error) {
 	if len(named) == 0 {
 		list, err := git(ctx, clone, "log", "--no-merges", "--format=%H", "--max-count=3000", "HEAD", "--")
 		if err != nil {
@@ -45,7 +48,7 @@ func commits(ctx context.Context, clone string, n int, named []string) ([]commit
 		if len(out) == n {
 			break
 		}
-		c, err := change(ctx, clone, sha)
+		c, err := change(ctx, clone, sha, touching)
 		if err != nil {
 			return nil, err
 		}
@@ -61,13 +64,13 @@ func commits(ctx context.Context, clone string, n int, named []string) ([]commit
 }
 
 // change reads what a commit changed; nil: it is passed over.
-func change(ctx context.Context, clone, sha string) (*commit, error) {
+func change(ctx context.Context, clone, sha string, touching []string) (*commit, error) {
 	status, err := git(ctx, clone, "diff-tree", "-r", "-z", "--no-commit-id", "--no-renames", "--name-status", sha)
 	if err != nil {
 		return nil, err
 	}
 	fields := strings.Split(strings.TrimSuffix(string(status), "\x00"), "\x00")
-	if len(fields) < 4 || len(fields) > 2*mostFiles {
+	if len(fields) < 2 || len(fields) > 2*mostFiles {
 		return nil, nil
 	}
 	subject, err := git(ctx, clone, "log", "-1", "--format=%s", sha)
@@ -75,7 +78,7 @@ func change(ctx context.Context, clone, sha string) (*commit, error) {
 		return nil, err
 	}
 	c := &commit{SHA: sha, Subject: strings.TrimSpace(string(subject)), Change: map[string]*string{}, Tests: map[string]bool{}}
-	tests, code := false, false
+	tests, code, touches := false, false, false
 	for i := 0; i+1 < len(fields); i += 2 {
 		how, name := fields[i], fields[i+1]
 		if strings.HasPrefix(name, ".") {
@@ -83,6 +86,7 @@ func change(ctx context.Context, clone, sha string) (*commit, error) {
 		}
 		ofTests := testname.IsFile(name) || testname.IsData(name) && strings.Contains(name, "test")
 		tests, code = tests || testname.IsFile(name), code || !ofTests && !testname.IsData(name)
+		touches = touches || slices.ContainsFunc(touching, func(glob string) bool { ok, _ := path.Match(glob, path.Base(name)); return ok })
 		c.Tests[name] = ofTests
 		if how == "D" {
 			c.Change[name] = nil
@@ -95,7 +99,7 @@ func change(ctx context.Context, clone, sha string) (*commit, error) {
 		content := string(text)
 		c.Change[name] = &content
 	}
-	if !tests || !code {
+	if len(touching) > 0 && !touches || len(touching) == 0 && (!tests || !code) {
 		return nil, nil
 	}
 	return c, nil

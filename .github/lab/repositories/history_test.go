@@ -49,7 +49,7 @@ func TestCommits(t *testing.T) {
 	commit("no text", map[string]string{"a.go": "4", "a_test.go": "4", "b": "\x00"})
 	commit("second", map[string]string{"a.go": "5", "a_test.go": "5", "README.md": "words"})
 	commit("its own CI", map[string]string{"a.go": "6", "a_test.go": "6", ".github/ci.yml": "a"})
-	got, err := commits(t.Context(), dir, 9, nil)
+	got, err := commits(t.Context(), dir, 9, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestCommits(t *testing.T) {
 		t.Fatalf("(-want +got):\n%s", diff)
 	}
 	first := got[1]
-	if one, err := commits(t.Context(), dir, 9, []string{first.SHA}); err != nil || len(one) != 1 || one[0].Subject != "first" {
+	if one, err := commits(t.Context(), dir, 9, []string{first.SHA}, nil); err != nil || len(one) != 1 || one[0].Subject != "first" {
 		t.Errorf("by its name: %+v, %v", one, err)
 	}
 	if first.Files["a.go"] != "2" || first.Files["old.go"] != "x" || *first.Change["a.go"] != "3" || first.Change["old.go"] != nil || !first.Tests["a_test.go"] || first.Tests["a.go"] {
@@ -71,7 +71,10 @@ func TestCommits(t *testing.T) {
 	if !strings.Contains(whole, "remove\npath: \"old.go\"") || strings.Contains(alone, "old.go") || !strings.Contains(alone, "path: \"a_test.go\"\ncontent: \"2\"") {
 		t.Errorf("%s\n%s", whole, alone)
 	}
-	if _, err := commits(t.Context(), t.TempDir(), 1, nil); err == nil {
+	if one, err := commits(t.Context(), dir, 9, nil, []string{"READ*"}); err != nil || len(one) != 1 || one[0].Subject != "second" {
+		t.Errorf("by what it touches: %+v, %v", one, err)
+	}
+	if _, err := commits(t.Context(), t.TempDir(), 1, nil, nil); err == nil {
 		t.Error("a folder that is no clone has commits")
 	}
 }

@@ -95,7 +95,7 @@ func Command() *cobra.Command {
 					}
 					continue
 				}
-				list, err := commits(cmd.Context(), clone, most, only)
+				list, err := commits(cmd.Context(), clone, most, only, p.touching)
 				if err != nil {
 					return err
 				}
@@ -121,6 +121,7 @@ func Command() *cobra.Command {
 	}
 	cmd.Flags().IntVarP(&most, "commits", "n", 20, "commits of each clone")
 	cmd.Flags().StringSliceVar(&only, "commit", nil, "these commits alone")
+	cmd.Flags().StringSliceVar(&p.touching, "touching", nil, "commits that change a file of such a name (glob), with tests or without, and as they are alone")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as a line of JSON for each")
 	cmd.Flags().BoolVar(&base, "base", false, "set the newest commit up and run its tests as they stand, and no more")
 	cmd.Flags().StringSliceVar(&p.toolchains, "toolchain", nil, "a directory of tools in addition to /usr")
@@ -139,6 +140,9 @@ func (p *player) each(ctx context.Context, t *tester, clone string, c commit) (o
 		return nil, err
 	}
 	whole.As = asChange
+	if len(p.touching) > 0 {
+		return []Play{whole}, nil
+	}
 	alone, err := p.play(ctx, project(clone), c.alone())
 	if err != nil {
 		return []Play{whole}, err
@@ -236,6 +240,7 @@ func summary(out io.Writer, plays []Play) {
 type player struct {
 	state, exe string
 	toolchains []string
+	touching   []string
 }
 
 // spaces is the folder of the tester's work trees, whose environments the plays use, too.
