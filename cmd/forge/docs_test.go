@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"go/ast"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"text/template"
@@ -30,6 +32,7 @@ var (
 	docLink    = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
 	docTest    = regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w*)`")
 	docPath    = regexp.MustCompile("`((?:cmd|github|learn|pipeline|webhook)/[\\w./-]+)`")
+	docRun     = regexp.MustCompile("`[^`]*\\bgo (?:-C (\\.github/\\w+) )?test [^`]*?(\\./[\\w/]+)[^`]* -(run|bench) '?(\\w+)")
 	docCommand = regexp.MustCompile("(?m)(?:^|`)forge ([a-z][a-z -]*)")
 )
 
@@ -77,11 +80,12 @@ func TestDeployFilesAreYAML(t *testing.T) {
 // What the documents link to exists, and the files, commands and tests that they name.
 func TestDocuments(t *testing.T) {
 	t.Parallel()
-	tests := map[string]bool{}
+	tests, in := map[string]bool{}, map[string][]string{} // of each folder
 	for _, s := range append(sources(t), laboratory(t)...) {
 		for _, d := range s.file.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && s.test {
 				tests[f.Name.Name] = true
+				in[s.dir] = append(in[s.dir], f.Name.Name)
 			}
 		}
 	}
@@ -105,6 +109,17 @@ func TestDocuments(t *testing.T) {
 		for _, m := range docTest.FindAllStringSubmatch(text, -1) {
 			if !tests[m[1]] {
 				t.Errorf("%s names %s, which is no test", file, m[1])
+			}
+		}
+		for _, m := range docRun.FindAllStringSubmatch(text, -1) {
+			dir, name := path.Join(m[1], m[2]), m[4]
+			if m[3] == "bench" {
+				name = "Benchmark" + name
+			} else if name == "xxx" { // none, for the sake of benchmarks
+				continue
+			}
+			if !slices.ContainsFunc(in[dir], func(test string) bool { return strings.HasPrefix(test, name) }) {
+				t.Errorf("%s has a command for %s in %s, which is not there", file, name, dir)
 			}
 		}
 		for _, m := range docCommand.FindAllStringSubmatch(text, -1) {
