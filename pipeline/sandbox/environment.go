@@ -40,9 +40,14 @@ const (
 // used for the longest time go first.
 const maxDeps = 20 << 30
 
-// depsDir is where a repository's environment of that key is kept.
+// depsDir is where a repository's environment of that key is kept. It is named for the worker's
+// user, too: another one cannot read all that a command has made.
 func (w *Workspace) depsDir(key string) string {
-	return w.m.path("deps", dirName(w.open.Cache), dirName(key))
+	user := w.m.uid
+	if user < 0 {
+		user = os.Geteuid()
+	}
+	return w.m.path("deps", fmt.Sprintf("%s-%d", dirName(w.open.Cache), user), dirName(key))
 }
 
 // Installed returns the description of a kept environment.

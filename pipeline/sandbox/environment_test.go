@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"forge/pipeline/needs"
 	"forge/pipeline/workspace"
 )
 
@@ -205,6 +206,29 @@ func TestEnvironmentOverAnother(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
+	}
+}
+
+// Covers D1: what one user of the worker has made is not another one's, which could not read all of it; and
+// the mirror is given to the group of the one that there is now.
+func TestInstalledByAnotherUser(t *testing.T) {
+	needBwrap(t)
+	needs.Root(t)
+	f := newFixture(t, ignoring)
+	m := newManager(t, Options{})
+	install(t, f.open(t, m, f.head), "k")
+	other := newManager(t, Options{Dir: m.dir, UID: 12345, GID: 12345})
+	f.gateway.gid = 12345
+	if err := errors.Join(f.gateway.prepare(), f.gateway.Fetch(t.Context(), f.repo, "", "main")); err != nil {
+		t.Fatal(err)
+	}
+	w := f.open(t, other, f.head)
+	if _, ok := w.Installed("k"); ok {
+		t.Error("it is used by another user")
+	}
+	install(t, w, "k")
+	if _, ok := w.Installed("k"); !ok {
+		t.Error("another user cannot make its own")
 	}
 }
 

@@ -178,7 +178,12 @@ func (g *Gateway) remote(repo pipeline.Repo, token string) (gitCall, string, err
 func (g *Gateway) init(ctx context.Context, repo pipeline.Repo) error {
 	dir := g.Dir(repo)
 	ready := filepath.Join(dir, readyFile)
-	if _, err := os.Stat(ready); err == nil {
+	if info, err := os.Stat(ready); err == nil {
+		if _, gid := ownerOf(info); g.gid >= 0 && gid != g.gid { // the worker's user is another one by now
+			if err := chgrp(dir, g.gid); err != nil {
+				return err
+			}
+		}
 		now := time.Now()
 		return os.Chtimes(ready, now, now) // what is used stays
 	}
@@ -209,6 +214,13 @@ func (g *Gateway) init(ctx context.Context, repo pipeline.Repo) error {
 		return err
 	}
 	return writeFile(ready, "1\n", 0o640)
+}
+
+// chgrp gives all that is in a directory to a group.
+func chgrp(dir string, gid int) error {
+	return filepath.WalkDir(dir, func(name string, _ fs.DirEntry, err error) error {
+		return errors.Join(err, os.Lchown(name, -1, gid))
+	})
 }
 
 const (
