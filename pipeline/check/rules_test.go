@@ -133,6 +133,18 @@ func judged(t *testing.T, of commits, command string) pipeline.TestReport {
 	return r
 }
 
+// Covers T8: a product that a plain command names, and its test with a test's name, may change together.
+func TestPlainCommandNamesTheProduct(t *testing.T) {
+	t.Parallel()
+	need(t, "python3")
+	base := map[string]string{"calc.py": "def add(a, b):\n    return a + b\n", "test.sh": "python3 -c 'import calc; assert calc.add(2, 3) == 5'\n"}
+	head := map[string]string{"calc.py": base["calc.py"] + "def sub(a, b):\n    return a - b\n", "test.sh": base["test.sh"] + "python3 -c 'import calc; assert calc.sub(3, 2) == 1'\n"}
+	r := judged(t, commits{"base": base, "head": head}, "python3 -m py_compile calc.py && sh test.sh")
+	if got := told(&r); !r.OK() || len(got) > 0 {
+		t.Errorf("it is right: %v; the report says %q", r.OK(), got)
+	}
+}
+
 // Covers T8, S33: whatever way a command takes to a script, the script decides as it stood at the
 // base. In each case the product is broken, and what checks it checks nothing any more.
 func TestPlainCommands(t *testing.T) {
@@ -163,6 +175,14 @@ func TestPlainCommands(t *testing.T) {
 		"a package":            {product + "-- ask/__main__.py --\n" + check, "python3 -m ask", "ask/__main__.py"},
 		"imported":             {product + "-- ask.py --\n" + check, `python3 -c "import ask"`, "ask.py"},
 		"required":             {"-- calc.js --\nexports.add = (a, b) => a + b\n-- ask.js --\nif (require('./calc').add(2, 3) !== 5) process.exit(1)\n", `node -e "require('./ask')"`, "ask.js"},
+		"the product, too":     {product + "-- t.sh --\n" + ask, "test -f calc.py && sh t.sh", "t.sh"},
+		"as an argument":       {product + "-- t.sh --\n" + ask, "sh t.sh calc.py", "t.sh"},
+		"as a prerequisite":    {product + "-- t.sh --\n" + ask + "-- Makefile --\ntest: calc.py t.sh\n\tsh t.sh\n", "make test", "t.sh"},
+		"in another command":   {product + "-- t.sh --\n" + ask, "sh t.sh && python3 -m py_compile calc.py", "t.sh"},
+		"make elsewhere":       {product + "-- t.sh --\n" + ask + "-- q/Makefile --\ntest:\n\tcd .. && sh t.sh\n", "make -C q test", "t.sh"},
+		"make, and back":       {product + "-- t.sh --\n" + ask + "-- q/Makefile --\ntest:\n\t$(MAKE) -C .. check\n-- Makefile --\ncheck:\n\tsh t.sh\n", "make -C q test", "t.sh"},
+		"a package elsewhere":  {product + "-- t.sh --\n" + ask + "-- q/package.json --\n{\"scripts\": {\"test\": \"cd .. && sh t.sh\"}}\n", "npm --prefix q test", "t.sh"},
+		"a script elsewhere":   {product + "-- t.sh --\n" + ask + "-- q/run.sh --\ncd .. && sh t.sh\n", "cd q && sh run.sh", "t.sh"},
 		"sourced":              {product + "-- t.sh --\n. \"$(dirname \"$0\")/lib.sh\"\nsame 5 \"$(python3 -c 'import calc; print(calc.add(2, 3))')\"\n-- lib.sh --\nsame() { [ \"$1\" = \"$2\" ]; }\n", "sh t.sh", "lib.sh"},
 		"started by a program": {product + "-- run.py --\nimport subprocess, sys\nsys.exit(subprocess.call(['sh', 'x.sh']))\n-- x.sh --\n" + ask, "python3 run.py", "x.sh"},
 		"what it looks for":    {product + "-- run.py --\nimport glob, subprocess, sys\nfor f in glob.glob('jobs/*.py'):\n    if subprocess.call([sys.executable, f], env={'PYTHONPATH': '.'}):\n        sys.exit(1)\n-- jobs/one.py --\n" + check, "python3 run.py", "-jobs/one.py"},

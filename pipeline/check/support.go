@@ -46,6 +46,7 @@ type baseView struct {
 	begun map[string]bool // what the commands lead to
 	said  []mention       // what the commands and what they lead to say
 	files map[string]bool
+	dirs  map[string]bool // that hold some of them
 	texts map[string][]byte
 }
 
@@ -138,6 +139,9 @@ func (v *verdict) supports(ctx context.Context, tree Tree, b *baseView) error {
 			continue
 		}
 		v.edits, v.isTest[e.name] = append(v.edits, e), true
+		if direct {
+			v.direct = append(v.direct, e.name)
+		}
 	}
 	return nil
 }
@@ -348,9 +352,12 @@ func (b *baseView) started() map[string]bool {
 		}
 	}
 	for _, s := range b.v.head.suites {
-		for _, text := range b.commandTexts(s) {
-			found(s.plain(), s.dir, shellWords(text))
-			b.say(text, s.dir)
+		texts, dirs := b.commandTexts(s)
+		for _, text := range texts {
+			for _, dir := range dirs {
+				found(s.plain(), dir, shellWords(text))
+			}
+			b.say(text, dirs...)
 		}
 	}
 	for len(todo) > 0 && len(out) < 200 {
@@ -451,10 +458,13 @@ func (b *baseView) mentioned(name string) bool {
 
 // startedBy lists the files that a suite's command names, also through npm and make.
 func (b *baseView) startedBy(s *suite) (out []string) {
-	for _, command := range b.commandTexts(s) {
+	texts, dirs := b.commandTexts(s)
+	for _, command := range texts {
 		for _, w := range shellWords(command) {
-			if strings.ContainsAny(w, "./") {
-				out = append(out, path.Join(s.dir, w))
+			for _, dir := range dirs {
+				if strings.ContainsAny(w, "./") {
+					out = append(out, path.Join(dir, w))
+				}
 			}
 		}
 	}
@@ -481,37 +491,57 @@ func (b *baseView) bringsScripts() map[string]bool {
 
 var (
 	pythonImport = lazyregexp.New(`(?m)^\s*(?:from|import)\s+([\w.]+)`)
-	npmRun       = lazyregexp.New(`\b(?:npm|pnpm|yarn|bun)\s+(?:run\s+|run-script\s+)?([\w:-]+)`)
-	makeRun      = lazyregexp.New(`\b(?:make|gmake|just)\b((?:\s+-\S+)*(?:\s+[\w.:-]+)*)`)
+	npmRun       = lazyregexp.New(`\b(?:npm|pnpm|yarn|bun)(?:\s+(?:--?[\w-]+[= ][\w./]+|--?[\w-]+))*\s+(?:run\s+|run-script\s+)?([\w:-]+)`)
+	makeRun      = lazyregexp.New(`(?:\b(?:make|gmake|just)\b|\$\(MAKE\))((?:\s+-\S+)*(?:\s+[\w.:-]+)*)`)
 )
 
-// commandTexts returns a suite's command, and what it stands for in package.json
-// or in a Makefile.
-func (b *baseView) commandTexts(s *suite) []string {
-	out := []string{strings.Join(s.args, " ")}
-	var pkg struct{ Scripts map[string]string }
-	_ = json.Unmarshal(b.text(path.Join(s.dir, "package.json")), &pkg)
+// commandTexts returns a suite's command, and what it stands for in package.json or in a Makefile,
+// with the directories from which they may name files: the suite's, and those that they name.
+func (b *baseView) commandTexts(s *suite) (texts, dirs []string) {
+	texts, dirs = []string{strings.Join(s.args, " ")}, []string{s.dir}
 	done := map[string]bool{}
-	for i := 0; i < len(out) && i < 50; i++ {
-		for _, m := range npmRun.FindAllStringSubmatch(out[i], -1) {
-			for _, name := range []string{"pre" + m[1], m[1], "post" + m[1]} {
-				if text := pkg.Scripts[name]; text != "" && !done[name] {
-					done[name] = true
-					out = append(out, text)
-				}
+	for i := 0; i < len(texts) && i < 50; i++ {
+		for _, w := range shellWords(texts[i]) {
+			if dir := path.Join(s.dir, w); b.holds(dir) && len(dirs) < 10 && !slices.Contains(dirs, dir) {
+				dirs = append(dirs, dir)
 			}
 		}
-		for _, m := range makeRun.FindAllStringSubmatch(out[i], -1) {
-			for _, target := range append(strings.Fields(m[1]), "") {
-				if done["make "+target] || strings.HasPrefix(target, "-") {
-					continue
+		for _, dir := range dirs {
+			var pkg struct{ Scripts map[string]string }
+			_ = json.Unmarshal(b.text(path.Join(dir, "package.json")), &pkg)
+			for _, m := range npmRun.FindAllStringSubmatch(texts[i], -1) {
+				for _, name := range []string{"pre" + m[1], m[1], "post" + m[1]} {
+					if text := pkg.Scripts[name]; text != "" && !done[dir+" "+name] {
+						done[dir+" "+name] = true
+						texts = append(texts, text)
+					}
 				}
-				done["make "+target] = true
-				out = append(out, b.recipe(s.dir, target)...)
+			}
+			for _, m := range makeRun.FindAllStringSubmatch(texts[i], -1) {
+				for _, target := range append(strings.Fields(m[1]), "") {
+					if done[dir+" make "+target] || strings.HasPrefix(target, "-") {
+						continue
+					}
+					done[dir+" make "+target] = true
+					texts = append(texts, b.recipe(dir, target)...)
+				}
 			}
 		}
 	}
-	return out
+	return texts, dirs
+}
+
+// holds reports whether a directory has files.
+func (b *baseView) holds(dir string) bool {
+	if b.dirs == nil {
+		b.dirs = map[string]bool{}
+		for name := range b.files {
+			for at := path.Dir(name); at != "." && !b.dirs[at]; at = path.Dir(at) {
+				b.dirs[at] = true
+			}
+		}
+	}
+	return b.dirs[dir]
 }
 
 // recipe returns what a target of a Makefile runs: its lines, and the targets that

@@ -33,6 +33,7 @@ type verdict struct {
 	edits  []edit            // files of the tests that the change touches
 	isTest map[string]bool   // those by their names
 	unsure []edit            // files that may be the tests' or the product's, by plain commands
+	direct []string          // those of edits that plain commands name themselves
 	texts  map[string][]byte // of those at the head
 	stood  *stood            // the base's tests on the head; nil: they are the head's own
 	found  []pipeline.Finding
@@ -56,6 +57,9 @@ func Verify(ctx context.Context, open Opener, o Options) (pipeline.TestReport, e
 	}
 	v.tests = outcomes(v.head.cases())
 	if o.Base != "" && len(v.head.suites) > 0 {
+		if err := v.spare(ctx); err != nil {
+			return pipeline.TestReport{}, err
+		}
 		if err := v.settle(ctx); err != nil {
 			return pipeline.TestReport{}, err
 		}
