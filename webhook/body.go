@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	maxHeld = 256 << 20 // bytes of all bodies that are in memory at once
+	maxHeld = 64 << 20  // bytes of all buffers that are filled at once: two of GitHub's largest payloads, hundreds of its usual ones
 	pooled  = 128 << 10 // capacity up to which a buffer is used again: most payloads are smaller
 
 	// bodyTime is how long a body may take: GitHub gives a delivery up after 10 s.
@@ -26,7 +26,7 @@ const (
 // is cut off, and there is a limit to all of it.
 type bodies struct {
 	buffers sync.Pool    // of *buffer: the garbage collector is not kept busy by a burst
-	held    atomic.Int64 // bytes that have come and are not released
+	held    atomic.Int64 // bytes of the buffers that are not released
 }
 
 // A buffer holds a body.
@@ -48,15 +48,22 @@ func (b *bodies) read(w http.ResponseWriter, req *http.Request, most int) (*buff
 	if buf == nil {
 		buf = &buffer{}
 	}
+	if b.held.Add(int64(cap(buf.data))) > maxHeld {
+		return buf, busy("too many deliveries are being received", nil)
+	}
 	for {
-		if len(buf.data) == cap(buf.data) {
-			buf.data = slices.Grow(buf.data, max(4<<10, len(buf.data)))
+		if was := cap(buf.data); len(buf.data) == was {
+			more := min(max(4<<10, was), max(4<<10, most+1-was))
+			if b.held.Add(int64(more)) > maxHeld {
+				b.held.Add(-int64(more))
+				return buf, busy("too many deliveries are being received", nil)
+			}
+			buf.data = slices.Grow(buf.data, more)
+			b.held.Add(int64(cap(buf.data) - was - more)) // the allocator rounds up
 		}
 		n, err := req.Body.Read(buf.data[len(buf.data):cap(buf.data)])
 		buf.data = buf.data[:len(buf.data)+n]
-		switch held := b.held.Add(int64(n)); {
-		case held > maxHeld:
-			return buf, busy("too many deliveries are being received", nil)
+		switch {
 		case len(buf.data) > most:
 			return buf, tooLarge
 		case err == io.EOF:
@@ -74,7 +81,7 @@ func (b *bodies) release(buf *buffer) {
 	if buf == nil {
 		return
 	}
-	b.held.Add(-int64(len(buf.data)))
+	b.held.Add(-int64(cap(buf.data)))
 	if cap(buf.data) <= pooled {
 		buf.data = buf.data[:0]
 		b.buffers.Put(buf)

@@ -122,7 +122,7 @@ func TestHeldInAll(t *testing.T) {
 	read := func() (*buffer, *refusal) {
 		return b.read(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", strings.NewReader("12")), 10)
 	}
-	b.held.Store(maxHeld - 2)
+	b.held.Store(maxHeld - 4<<10)
 	one, no := read()
 	if no != nil {
 		t.Errorf("all of it: %+v", no)

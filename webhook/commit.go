@@ -14,7 +14,7 @@ import (
 const (
 	maxWaiting    = 1024                 // deliveries that wait for a commit; more are answered 503
 	maxBatch      = 256                  // deliveries in one commit
-	maxBatchBytes = 32 << 20             // of payloads in one commit
+	maxBatchBytes = 8 << 20              // of payloads in one commit
 	commitTimeout = 8 * time.Second      // GitHub gives up after 10
 	maxLinger     = 5 * time.Millisecond // for which the first of a group waits for others
 )

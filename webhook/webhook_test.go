@@ -385,7 +385,7 @@ func TestBatchBytes(t *testing.T) {
 		most := 0
 		k := memory{before: func(list []record.Delivery) error { <-hold; most = max(most, len(list)); return nil }}
 		r := started(t, &k, Options{})
-		body := append([]byte(labeled), bytes.Repeat([]byte(" "), 9<<20)...)
+		body := append([]byte(labeled), bytes.Repeat([]byte(" "), 9<<18)...)
 		req := request("g", body)
 		var wg sync.WaitGroup
 		for n := range 9 {
