@@ -26,7 +26,7 @@ import (
 )
 
 // format is part of every key: environments that were made in another way are not used.
-const format = "8"
+const format = "9"
 
 // env is where the environment is while it is made, and when it is used.
 const env = workspace.EnvPath

@@ -13,9 +13,16 @@ listed() { # installs what python.py prints
 	while IFS= read -r argument; do [ -z "$argument" ] || set -- "$@" "$argument"; done </deps/forge/arguments
 	[ $# = 0 ] || pip install --quiet "$@"
 }
+runner() { # projects take pytest for granted; where no registry has it, the server's own must do
+	$venv/bin/python -c 'import pytest' 2>/dev/null || pip install --quiet pytest ||
+		sed -i 's/^include-system-site-packages = .*/include-system-site-packages = true/' $venv/pyvenv.cfg
+}
 if [ "${1-}" = names ]; then
-	PIP_ONLY_BINARY=:all: listed names
-	exit
+	export PIP_ONLY_BINARY=:all:
+	listed names
+	status=$?
+	runner
+	exit $status
 fi
 locked() { # prints what the lock file says, as pip reads it, by the program that writes such files
 	export PYTHONPATH=/deps/locker PIP_TARGET=/deps/locker PDM_USE_VENV=false PDM_CHECK_UPDATE=false
@@ -49,7 +56,5 @@ else
 	[ -z "$lock" ] || status=1 # which was not followed
 fi
 rm -rf /deps/locker
-# Projects take pytest for granted. Where no registry has it, the server's own must do.
-$venv/bin/python -c 'import pytest' 2>/dev/null || pip install --quiet pytest ||
-	sed -i 's/^include-system-site-packages = .*/include-system-site-packages = true/' $venv/pyvenv.cfg
+runner
 exit $status
