@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"forge/pipeline/config"
+	"github.com/BurntSushi/toml"
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -369,4 +370,38 @@ func FuzzRepository(f *testing.F) {
 			t.Errorf("mode %q got through", got.Mode)
 		}
 	})
+}
+
+// What keys.toml says of a key is known: each key is one, and each function is there.
+func TestRulesAreOfKeys(t *testing.T) {
+	t.Parallel()
+	var file map[string]map[string]any
+	if _, err := toml.Decode(keysTOML, &file); err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, typ := range []reflect.Type{reflect.TypeFor[config.Config](), reflect.TypeFor[serverFile]()} {
+		leaves(typ, "", func(key string, _ reflect.Type) {
+			key = strings.ReplaceAll(strings.ReplaceAll(key, "PROVIDER/MODEL", "*"), "NAME", "*")
+			for at := key; at != ""; at = at[:max(0, strings.LastIndexByte(at, '.'))] {
+				known[at] = true
+			}
+		})
+	}
+	for key, said := range file {
+		if !known[key] && key != "max_refinement_attempts" && said["names"] == nil {
+			t.Errorf("keys.toml has %s, which is no key", key)
+		}
+		for field, value := range said {
+			switch field {
+			case "item", "text", "names":
+				if checks[value.(string)] == nil {
+					t.Errorf("%s names %v, which is no check", key, value)
+				}
+			case "doc", "min", "max", "unit", "enum", "items", "pattern":
+			default:
+				t.Errorf("%s has %s, which means nothing", key, field)
+			}
+		}
+	}
 }
