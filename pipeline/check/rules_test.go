@@ -183,6 +183,10 @@ func TestPlainCommands(t *testing.T) {
 		"make, and back":       {product + "-- t.sh --\n" + ask + "-- q/Makefile --\ntest:\n\t$(MAKE) -C .. check\n-- Makefile --\ncheck:\n\tsh t.sh\n", "make -C q test", "t.sh"},
 		"a package elsewhere":  {product + "-- t.sh --\n" + ask + "-- q/package.json --\n{\"scripts\": {\"test\": \"cd .. && sh t.sh\"}}\n", "npm --prefix q test", "t.sh"},
 		"a script elsewhere":   {product + "-- t.sh --\n" + ask + "-- q/run.sh --\ncd .. && sh t.sh\n", "cd q && sh run.sh", "t.sh"},
+		"a pattern":            {shell, "sh t.*h", "t.sh"},
+		"a variable's default": {shell, "sh ${X:-t.sh}", "t.sh"},
+		"each suffices":        {product + "-- t.sh --\n. ./a.sh\n. ./b.sh\n" + ask + "-- a.sh --\nA=1\n-- b.sh --\nB=1\n", "sh t.sh", "a.sh+b.sh"},
+		"an environment":       {shell + "-- .env --\nX=1\n", ". ./.env; sh t.sh", ".env"},
 		"sourced":              {product + "-- t.sh --\n. \"$(dirname \"$0\")/lib.sh\"\nsame 5 \"$(python3 -c 'import calc; print(calc.add(2, 3))')\"\n-- lib.sh --\nsame() { [ \"$1\" = \"$2\" ]; }\n", "sh t.sh", "lib.sh"},
 		"started by a program": {product + "-- run.py --\nimport subprocess, sys\nsys.exit(subprocess.call(['sh', 'x.sh']))\n-- x.sh --\n" + ask, "python3 run.py", "x.sh"},
 		"what it looks for":    {product + "-- run.py --\nimport glob, subprocess, sys\nfor f in glob.glob('jobs/*.py'):\n    if subprocess.call([sys.executable, f], env={'PYTHONPATH': '.'}):\n        sys.exit(1)\n-- jobs/one.py --\n" + check, "python3 run.py", "-jobs/one.py"},
@@ -195,6 +199,10 @@ func TestPlainCommands(t *testing.T) {
 			}
 			if gone, ok := strings.CutPrefix(c.spoil, "-"); ok {
 				delete(of["head"], gone)
+			} else if both := strings.Split(c.spoil, "+"); len(both) > 1 || c.spoil == ".env" {
+				for _, name := range both {
+					of["head"][name] = "exit 0\n"
+				}
 			} else if strings.HasSuffix(c.spoil, ".sh") {
 				of["head"][c.spoil] = "same() { true; }\n"
 			} else {

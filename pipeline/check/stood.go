@@ -111,27 +111,51 @@ func (v *verdict) settle(ctx context.Context) error {
 	failing := func(more ...edit) (map[string]bool, error) {
 		return v.failing(ctx, slices.Concat(v.edits, more), plain)
 	}
+	tried := slices.Clone(v.unsure[:min(len(v.unsure), maxUnsure)])
+	for i := range tried {
+		tried[i].role = runner
+	}
 	var without map[string]bool
-	for _, e := range v.unsure[:min(len(v.unsure), maxUnsure)] {
-		e.role = runner
-		with, err := failing(e)
+	back := func(edits ...edit) (found bool, err error) {
+		with, err := failing(edits...)
 		if _, mine := environment(err); mine {
-			continue
-		}
-		if err != nil {
-			return err
+			return false, nil
 		}
 		for name, fails := range with {
 			if fails = fails && slices.Contains(v.o.Baseline.Names, name); fails && without == nil {
 				if without, err = failing(); err != nil {
-					return err
+					return false, err
 				}
 			}
 			if fails && !without[name] {
-				v.edits, v.isTest[e.name], v.texts[e.name], without = append(v.edits, e), true, e.now, nil
-				break
+				for _, e := range edits {
+					v.edits, v.isTest[e.name], v.texts[e.name] = append(v.edits, e), true, e.now
+				}
+				without = nil
+				return true, nil
 			}
 		}
+		return false, err
+	}
+	any := false
+	for _, e := range tried {
+		found, err := back(e)
+		if err != nil {
+			return err
+		}
+		any = any || found
+	}
+	// Where each of several suffices, all go back; and all but one, which may be the product.
+	for i := -1; !any && len(tried) > 1 && i < len(tried) && (i < 0 || len(tried) > 2); i++ {
+		others := slices.Clone(tried)
+		if i >= 0 {
+			others = slices.Delete(others, i, i+1)
+		}
+		found, err := back(others...)
+		if err != nil {
+			return err
+		}
+		any = found
 	}
 	return nil
 }

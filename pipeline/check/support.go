@@ -97,6 +97,7 @@ func (b *baseView) serves(name string) bool {
 // import or open, at the base and at the head.
 func (v *verdict) supports(ctx context.Context, tree Tree, b *baseView) error {
 	var open []edit
+	plain := slices.ContainsFunc(v.head.suites, (*suite).plain)
 	for _, f := range v.head.patch.files {
 		if f.OldName == "" || f.IsNew || f.IsCopy || v.isTest[f.OldName] || len(open) == maxSupports {
 			continue
@@ -104,7 +105,8 @@ func (v *verdict) supports(ctx context.Context, tree Tree, b *baseView) error {
 		b.files[f.OldName] = true
 		e := edit{name: f.OldName, role: testSource, before: b.text(f.OldName)}
 		e.now, _ = b.read(f.NewName)
-		if v.head.patch.role(e.name, e.before, b.used, b.makes) != product || document.MatchString(e.name) || configFile.MatchString(e.name) {
+		apart := document.MatchString(e.name) || configFile.MatchString(e.name)
+		if v.head.patch.role(e.name, e.before, b.used, b.makes) != product || apart && !plain {
 			continue
 		}
 		if !isCode(e.name) {
@@ -127,6 +129,8 @@ func (v *verdict) supports(ctx context.Context, tree Tree, b *baseView) error {
 		tests, product := b.named(e, names.near)
 		direct, begun := b.begun[e.name]
 		switch {
+		case !direct && (document.MatchString(e.name) || configFile.MatchString(e.name)):
+			continue
 		case begun && !direct && isCode(e.name) && !toolDirs.MatchString(e.name) && !supportNames.MatchString(e.name):
 			v.unsure = append(v.unsure, e) // what a script leads to may be what it tests
 			continue
@@ -354,8 +358,12 @@ func (b *baseView) started() map[string]bool {
 	for _, s := range b.v.head.suites {
 		texts, dirs := b.commandTexts(s)
 		for _, text := range texts {
+			words := shellWords(text)
+			if s.plain() {
+				words = append(words, b.respelt(text, words)...)
+			}
 			for _, dir := range dirs {
-				found(s.plain(), dir, shellWords(text))
+				found(s.plain(), dir, words)
 			}
 			b.say(text, dirs...)
 		}
@@ -427,6 +435,26 @@ func shellWords(text string) []string {
 		words[i] = strings.TrimLeft(w, "/")
 	}
 	return slices.DeleteFunc(words, func(w string) bool { return w == "" })
+}
+
+// respelt are the files that a command names by a pattern, with a blank in the name, as a
+// variable's default, or with what a shell takes away.
+func (b *baseView) respelt(text string, words []string) (out []string) {
+	for _, w := range words {
+		out = append(out, strings.TrimLeft(w, "-"), strings.ReplaceAll(w, `\`, ""))
+	}
+	for name := range b.files {
+		if strings.Contains(name, " ") && strings.Contains(text, name) {
+			out = append(out, name)
+		}
+		for _, w := range words {
+			if glob, _ := path.Match(path.Clean(w), name); glob {
+				out = append(out, name)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // mentioned reports whether what the commands lead to names a file in another way than by its
