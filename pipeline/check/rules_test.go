@@ -181,6 +181,8 @@ func TestPlainCommands(t *testing.T) {
 		"in another command":   {product + "-- t.sh --\n" + ask, "sh t.sh && python3 -m py_compile calc.py", "t.sh"},
 		"make elsewhere":       {product + "-- t.sh --\n" + ask + "-- q/Makefile --\ntest:\n\tcd .. && sh t.sh\n", "make -C q test", "t.sh"},
 		"make, and back":       {product + "-- t.sh --\n" + ask + "-- q/Makefile --\ntest:\n\t$(MAKE) -C .. check\n-- Makefile --\ncheck:\n\tsh t.sh\n", "make -C q test", "t.sh"},
+		"make's first target":  {product + "-- t.sh --\n" + ask + "-- q/Makefile --\nall:\n\t$(MAKE) -C .. check\n-- Makefile --\ncheck:\n\tsh t.sh\n", "make -C q", "t.sh"},
+		"a library beside it":  {product + "-- t.sh --\n. ./lib.sh\nsame 5 \"$(python3 -c 'import calc; print(calc.add(2, 3))')\"\n-- lib.sh --\nsame() { [ \"$1\" = \"$2\" ]; }\n", "test -f calc.py && sh t.sh", "lib.sh"},
 		"a package elsewhere":  {product + "-- t.sh --\n" + ask + "-- q/package.json --\n{\"scripts\": {\"test\": \"cd .. && sh t.sh\"}}\n", "npm --prefix q test", "t.sh"},
 		"a script elsewhere":   {product + "-- t.sh --\n" + ask + "-- q/run.sh --\ncd .. && sh t.sh\n", "cd q && sh run.sh", "t.sh"},
 		"a pattern":            {shell, "sh t.*h", "t.sh"},

@@ -182,7 +182,7 @@ func (v *verdict) failing(ctx context.Context, back []edit, commands map[string]
 // stood; one with which a test fails that passed at the base stays so. Files with the name of a
 // test's are tried only where no other is named.
 func (v *verdict) spare(ctx context.Context) error {
-	if v.o.Baseline == nil || len(v.direct) == 0 || len(v.edits) < 2 {
+	if v.o.Baseline == nil || len(v.direct) == 0 || len(v.edits)+len(v.unsure) < 2 {
 		return nil
 	}
 	tried := slices.DeleteFunc(slices.Clone(v.direct), func(name string) bool {
@@ -197,7 +197,7 @@ func (v *verdict) spare(ctx context.Context) error {
 	}
 	for _, name := range tried[:min(len(tried), maxUnsure)] {
 		others := slices.DeleteFunc(slices.Clone(v.edits), func(e edit) bool { return e.name == name })
-		fails, err := v.failing(ctx, others, all)
+		fails, err := v.failing(ctx, slices.Concat(others, v.unsure), all)
 		if _, mine := environment(err); mine {
 			continue
 		}

@@ -546,12 +546,15 @@ func (b *baseView) commandTexts(s *suite) (texts, dirs []string) {
 				}
 			}
 			for _, m := range makeRun.FindAllStringSubmatch(texts[i], -1) {
-				for _, target := range append(strings.Fields(m[1]), "") {
-					if done[dir+" make "+target] || strings.HasPrefix(target, "-") {
+				found := false
+				for _, target := range append(strings.Fields(m[1]), "") { // last, where no other is one: the first of the file
+					if known := done[dir+" make "+target]; known || strings.HasPrefix(target, "-") || target == "" && found {
+						found = found || known
 						continue
 					}
-					done[dir+" make "+target] = true
-					texts = append(texts, b.recipe(dir, target)...)
+					recipe := b.recipe(dir, target)
+					done[dir+" make "+target], found = true, found || len(recipe) > 0
+					texts = append(texts, recipe...)
 				}
 			}
 		}
@@ -585,8 +588,11 @@ func (b *baseView) recipe(dir, target string) []string {
 				if in {
 					out = append(out, line)
 				}
-			case ok && !strings.HasPrefix(needs, "="):
-				if in = slices.Contains(strings.Fields(heads), target) && target != ""; in && strings.TrimSpace(needs) != "" {
+			case ok && !strings.HasPrefix(needs, "=") && !strings.HasPrefix(line, "."):
+				if target == "" {
+					target = strings.TrimSpace(heads)
+				}
+				if in = slices.Contains(strings.Fields(heads), target) || heads == target; in && strings.TrimSpace(needs) != "" {
 					out = append(out, "make "+needs)
 				}
 			}
