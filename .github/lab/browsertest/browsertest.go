@@ -105,9 +105,10 @@ func (b *Browser) Text(selector string) string {
 	return Evaluate[string](b, fmt.Sprintf(`document.querySelector(%q).innerText`, selector))
 }
 
-// Click clicks on an element.
+// Click clicks on an element, once the page is whole: what comes later would move it away.
 func (b *Browser) Click(selector string) {
 	b.t.Helper()
+	b.Until("the page is whole", `document.readyState === "complete"`)
 	run(b, "click on "+selector, chromedp.Click(chromedp.CSS(selector)))
 }
 
