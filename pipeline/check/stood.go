@@ -137,16 +137,16 @@ func (v *verdict) settle(ctx context.Context) error {
 		}
 		return false, err
 	}
-	any := false
+	told := false
 	for _, e := range tried {
 		found, err := back(e)
 		if err != nil {
 			return err
 		}
-		any = any || found
+		told = told || found
 	}
 	// Where each of several suffices, all go back; and all but one, which may be the product.
-	for i := -1; !any && len(tried) > 1 && i < len(tried) && (i < 0 || len(tried) > 2); i++ {
+	for i := -1; !told && len(tried) > 1 && i < len(tried) && (i < 0 || len(tried) > 2); i++ {
 		others := slices.Clone(tried)
 		if i >= 0 {
 			others = slices.Delete(others, i, i+1)
@@ -155,7 +155,7 @@ func (v *verdict) settle(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		any = found
+		told = found
 	}
 	return nil
 }

@@ -98,6 +98,7 @@ func (b *baseView) serves(name string) bool {
 func (v *verdict) supports(ctx context.Context, tree Tree, b *baseView) error {
 	var open []edit
 	plain := slices.ContainsFunc(v.head.suites, (*suite).plain)
+	apart := func(name string) bool { return document.MatchString(name) || configFile.MatchString(name) }
 	for _, f := range v.head.patch.files {
 		if f.OldName == "" || f.IsNew || f.IsCopy || v.isTest[f.OldName] || len(open) == maxSupports {
 			continue
@@ -105,8 +106,7 @@ func (v *verdict) supports(ctx context.Context, tree Tree, b *baseView) error {
 		b.files[f.OldName] = true
 		e := edit{name: f.OldName, role: testSource, before: b.text(f.OldName)}
 		e.now, _ = b.read(f.NewName)
-		apart := document.MatchString(e.name) || configFile.MatchString(e.name)
-		if v.head.patch.role(e.name, e.before, b.used, b.makes) != product || apart && !plain {
+		if v.head.patch.role(e.name, e.before, b.used, b.makes) != product || apart(e.name) && !plain {
 			continue
 		}
 		if !isCode(e.name) {
@@ -129,7 +129,7 @@ func (v *verdict) supports(ctx context.Context, tree Tree, b *baseView) error {
 		tests, product := b.named(e, names.near)
 		direct, begun := b.begun[e.name]
 		switch {
-		case !direct && (document.MatchString(e.name) || configFile.MatchString(e.name)):
+		case !direct && apart(e.name):
 			continue
 		case begun && !direct && isCode(e.name) && !toolDirs.MatchString(e.name) && !supportNames.MatchString(e.name):
 			v.unsure = append(v.unsure, e) // what a script leads to may be what it tests
@@ -589,10 +589,11 @@ func (b *baseView) recipe(dir, target string) []string {
 					out = append(out, line)
 				}
 			case ok && !strings.HasPrefix(needs, "=") && !strings.HasPrefix(line, "."):
-				if target == "" {
-					target = strings.TrimSpace(heads)
+				names := strings.Fields(heads)
+				if target == "" && len(names) > 0 {
+					target = names[0]
 				}
-				if in = slices.Contains(strings.Fields(heads), target) || heads == target; in && strings.TrimSpace(needs) != "" {
+				if in = slices.Contains(names, target); in && strings.TrimSpace(needs) != "" {
 					out = append(out, "make "+needs)
 				}
 			}

@@ -87,8 +87,11 @@ func (t *tree) readManifest(ctx context.Context, sha string) (map[string]entry, 
 }
 
 // unfit is the fault of a commit that cannot be checked out for what is in it: trying again does not
-// help.
+// help. What git broke off in the middle says nothing about the commit.
 func unfit(why error) error {
+	if errors.Is(why, io.ErrUnexpectedEOF) {
+		return why
+	}
 	return &pipeline.Fault{Class: pipeline.FaultEnvironment, Final: true, Message: fmt.Sprintf("the commit cannot be checked out: %v", why)}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -345,6 +346,9 @@ func TestTreeBomb(t *testing.T) {
 
 // Covers S14: what no file system holds is a fault that names it, and trying again does not help.
 func TestUnfitCommits(t *testing.T) {
+	if err := unfit(io.ErrUnexpectedEOF); err != io.ErrUnexpectedEOF {
+		t.Errorf("git that was ended is taken for a fault of the commit: %v", err)
+	}
 	f := newFixture(t, map[string]string{"a": "a"})
 	w := f.open(t, newManager(t, Options{Unsafe: true}), f.head)
 	blob := gitIn(t, f.remote, []string{"STDIN=x"}, "hash-object", "-w", "--stdin")

@@ -347,7 +347,7 @@ var protections = []protection{
 	{"pipeline/sandbox/isolation_linux.go", `if o.Unsafe || m.setup.Bwrap == "" {`, `if m.uid >= 0 || o.Unsafe || m.setup.Bwrap == "" {`, "TestWorkerOfRoot"},
 	{"pipeline/check/support.go", `found(s.plain(), dir, words)`, `found(false, dir, words)`, "TestRules"},
 	{"pipeline/check/verify.go", `if err := v.spare(ctx); err != nil {`, `if err := error(nil); err != nil {`, "TestPlainCommands"},
-	{"pipeline/check/stood.go", `for i := -1; !any && len(tried) > 1`, `for i := -1; false && len(tried) > 1`, "TestPlainCommands"},
+	{"pipeline/check/stood.go", `for i := -1; !told && len(tried) > 1`, `for i := -1; false && len(tried) > 1`, "TestPlainCommands"},
 	{"pipeline/check/support.go", `words = append(words, b.respelt(text, words)...)`, ``, "TestPlainCommands"},
 	{"webhook/body.go", `if b.held.Add(int64(more)) > maxHeld {`, `if b.held.Add(int64(more)) < 0 {`, "TestHeldInAll"},
 	{"pipeline/sandbox/environment.go", `fmt.Sprintf("%s-%d", dirName(w.open.Cache), user)`, `fmt.Sprintf("%s-%d", dirName(w.open.Cache), user*0)`, "TestInstalledByAnotherUser"},
